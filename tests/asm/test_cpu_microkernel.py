@@ -422,10 +422,10 @@ def test_limits_change_no_bit_of_what_is_seen_and_nothing_beyond_is_read(
 
 @each_machine
 @pytest.mark.parametrize("is_first", [0, 1], ids=["add", "first"])
-@pytest.mark.parametrize("goes_away", [False, True], ids=["here", "away"])
+@pytest.mark.parametrize("gap", [None, 0, 3], ids=["here", "away", "spaced"])
 @pytest.mark.parametrize("m", [16, 37])
 def test_a_target_gets_the_sums_within_the_limits_and_no_other_byte(
-    m: int, goes_away: bool, is_first: int, machine: Machine, rng: np.random.Generator
+    m: int, gap: int | None, is_first: int, machine: Machine, rng: np.random.Generator
 ) -> None:
     if machine.unit.features.isdisjoint(("avx2", "avx512f")):
         return  # no such product is asked of it
@@ -437,23 +437,24 @@ def test_a_target_gets_the_sums_within_the_limits_and_no_other_byte(
     more = (*ARGUMENTS, "i64", "ptr", "i64", "i64", "i64", "i64", "ptr", "i64", "i1")
     native = link(module, machine, {names[0]: ARGUMENTS, names[1]: more})
     extents = [(1, 1, 1), (m, 176, 24), (7, 65, 9), (m - 1, 150, 23), (4, 17, 3), (1, 130, 24)]
+    extents += [(m, 175, 24), (m - 1, 176, 5), (6, 176, 24), (13, 64, 24)]
     for rows, columns, depth in extents:
         a, b = (random_tile(rng, size, "f32") for size in ((rows, depth), (depth, columns)))
-        acc = random_tile(rng, (packed.m, packed.n), "f32")
+        arena = before_a_hole(random_tile(rng, (packed.m + 1, packed.n), "f32"))
+        first_row, acc = arena[0].copy(), arena[1:]
         whole_a = np.zeros((packed.m, packed.k), a.dtype)
         whole_b = np.zeros((packed.k, packed.n), b.dtype)
         whole_a[:rows, :depth], whole_b[:depth, :columns] = a, b
         sums = run_dot(native, names[0], packed, whole_a, whole_b, acc)[:rows, :columns]
-        target = before_a_hole(np.full((rows, columns), 7, np.float32)) if goes_away else acc
-        kept_acc = acc.copy()
+        around = before_a_hole(np.full((rows, columns + (gap or 0)), 7, np.float32))
+        target = acc if gap is None else around[:, gap:]
         room = np.full(packed.b_layout.size_elems(packed.k, packed.n), np.nan, b.dtype)
         operands = (a.ctypes.data, room.ctypes.data, acc.ctypes.data, depth, b.ctypes.data, columns)
-        place = (target.ctypes.data, target.shape[1], is_first)
+        place = (target.ctypes.data, target.strides[0] // 4, is_first)
         native.call(names[1], *operands, rows, columns, depth, *place)
         np.testing.assert_array_equal(target[:rows, :columns], sums)
-        if not goes_away:
-            kept_acc[:rows, :columns] = sums
-        np.testing.assert_array_equal(acc, kept_acc)
+        np.testing.assert_array_equal(arena[0], first_row)
+        assert gap is None or (around[:, :gap] == 7).all()
 
 
 def test_only_operands_kept_as_they_are_can_be_read_in_place() -> None:
