@@ -15,7 +15,11 @@ from tilewright.targets.cpu.dot.block_results import (
     store_block,
 )
 from tilewright.targets.cpu.dot.block_spec import BlockSpec, BlockVector, column_masks, strided_rows
-from tilewright.targets.cpu.dot.line_fetches import emit_fetches, fetch_parameters
+from tilewright.targets.cpu.dot.line_fetches import (
+    addresses_of_turn,
+    emit_fetches,
+    fetch_parameters,
+)
 from tilewright.targets.cpu.dot.multiply_add import add_column_sums, emit_multiply_add
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
 from tilewright.targets.cpu.dot.vectors import (
@@ -84,10 +88,10 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
         a = [element_address(fn, a_type, row, first) for row in rows]
         pitch = "%pitch" if spec.has_pitch else spec.layout.columns
         b = element_address(fn, b_type, "%b", scaled(fn, first, pitch))
-        fetches = () if is_tail else spec.fetches
+        fetched = addresses_of_turn(fn, () if is_tail else spec.fetches, index)
         source = _source_rows(fn, spec, index, count)
         for step in range(count):
-            emit_fetches(fn, fetches, index, step, count)
+            emit_fetches(fn, fetched, step, count)
             b_vectors = [
                 _load_b(fn, spec, b, step, vector, (source, mask))
                 for vector, mask in zip(spec.vectors, masks, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.targets.cpu.dot.block_runs import ProductBlock, max_rows, row_runs
-from tilewright.targets.cpu.dot.line_fetches import TURN_STEPS, LineFetch
+from tilewright.targets.cpu.dot.line_fetches import TURN_STEPS, LineFetch, spread
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
 from tilewright.targets.cpu.dot.spec import FEW_ROWS, DotSpec, SourceTile
 from tilewright.targets.cpu.dot.vectors import element_address, scaled
@@ -63,27 +63,24 @@ def _next_b(
     columns = block.column.run.size * spec.b_layout.columns
     # Rows that do not begin with a line end in one more.
     lines = -(-columns * tile.element_bytes // LINE_BYTES) + 1
-    total = lines * tile.rows
     tall = _tallest(spec, block)
     packed = tall * spec.packs_b
     is_short = spec.is_limited and FEW_ROWS < spec.m <= SHORT_ROWS
     least = spec.m // 2 + 1 if is_short else spec.m
     others = max(1, -(-(least - packed) // tall))
-    per_turn = -(-total // (others * _num_turns(spec)))
-    if per_turn > lines:
-        per_turn = -(-per_turn // lines) * lines
-    share = per_turn * _num_turns(spec)
+    turns = _num_turns(spec)
+    fetch = spread(lines, tile.rows, others * turns)
     number = _blocks_until(fn, block.row, tall, packed)
-    skipped = str(others * share - total)
+    skipped = str(others * turns - fetch.num_turns)
     if spec.is_limited or spec.has_row_limit:
         smax = fn.module.declare("llvm.smax.i64", "i64", "i64, i64")
-        left = scaled(fn, _blocks_until(fn, "%rows", tall, packed), share, -total)
+        left = scaled(fn, _blocks_until(fn, "%rows", tall, packed), turns, -fetch.num_turns)
         skipped = fn.value(f"call i64 {smax}(i64 {left}, i64 0)")
-    first = fn.value(f"sub nsw i64 {scaled(fn, number, share)}, {skipped}")
+    first = fn.value(f"sub nsw i64 {scaled(fn, number, turns)}, {skipped}")
     stride = scaled(fn, "%next_b_stride", tile.element_bytes)
     column = scaled(fn, block.panel, spec.b_layout.columns * tile.element_bytes)
     at = element_address(fn, "i8", "%next_b", column)
-    return LineFetch(lines, total, per_turn), f", ptr {at}, i64 {stride}, i64 {first}"
+    return fetch, f", ptr {at}, i64 {stride}, i64 {first}"
 
 
 def _tallest(spec: DotSpec, block: ProductBlock) -> int:
@@ -110,10 +107,10 @@ def _next_rows(fn: FunctionBuilder, spec: DotSpec, block: ProductBlock) -> tuple
     lines = -(-spec.k * size // LINE_BYTES)
     panels = spec.b_layout.num_panels(spec.n)
     blocks = -(-panels // block.column.run.size)
-    per_turn = -(-lines * block.rows // (blocks * _num_turns(spec)))
-    fetch = LineFetch(lines, lines * block.rows, per_turn, panels <= NEAR_PANELS)
+    turns = _num_turns(spec)
+    fetch = spread(lines, block.rows, blocks * turns, panels <= NEAR_PANELS)
     number = _blocks_before(fn, block.panel, block.column.run.size)
-    first = scaled(fn, number, per_turn * _num_turns(spec))
+    first = scaled(fn, number, turns)
     stride = scaled(fn, "%a_stride", size)
     at = element_address(fn, "i8", "%a", scaled(fn, scaled(fn, block.row, 1, block.rows), stride))
     return fetch, f", ptr {at}, i64 {stride}, i64 {first}"

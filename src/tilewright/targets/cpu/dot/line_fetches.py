@@ -26,59 +26,94 @@ _NEAR, _FAR = 3, 2
 
 @dataclass(frozen=True)
 class LineFetch:
-    """Lines of a matrix, counted row by row: `lines` in a row, `total` in all.
+    """Rows of a matrix, `lines` long: turns take the next `rows_at_once`, or of one the next part.
 
-    A turn of the loop takes the next `per_turn` of them. What lies before the first or behind the
-    last is that one once more. `is_near`: into the first-level cache.
+    A row's `parts`, a power of two, are as long as each other and overlap where they have to. A
+    turn before the first one or behind the last fetches what the last does. `is_near`: into the
+    first-level cache.
+
+    Each address costs some ten instructions, which take their turns with the multiply-adds: a turn
+    asks for lines that follow each other, so that it computes one.
     """
 
     lines: int
-    total: int
-    per_turn: int
+    rows: int
+    parts: int = 1
+    rows_at_once: int = 1
     is_near: bool = False
 
     @property
+    def num_turns(self) -> int:
+        """The turns that fetch all of the matrix."""
+        return -(-self.rows // self.rows_at_once) * self.parts
+
+    @property
+    def part_lines(self) -> int:
+        """Lines from the start of one part to that of the next."""
+        return self.lines // self.parts
+
+    @property
     def lines_at_once(self) -> int:
-        """Lines that follow each other in memory wherever a turn begins: a row, or one line."""
-        return self.lines if self.per_turn % self.lines == 0 else 1
+        """Lines of a part."""
+        return self.lines - (self.parts - 1) * self.part_lines
+
+
+def spread(lines: int, rows: int, num_turns: int, is_near: bool = False) -> LineFetch:
+    """The fetch of a matrix in no more than `num_turns` turns, as few lines in each as can be."""
+    rows_at_once, parts = max(1, -(-rows // num_turns)), 1
+    while 2 * parts <= lines and 2 * parts * rows <= num_turns:
+        parts *= 2
+    return LineFetch(lines, rows, parts, rows_at_once, is_near)
 
 
 def fetch_parameters(fetches: Sequence[LineFetch]) -> str:
-    """What a block that fetches is told: per fetch the matrix, bytes from row to row, first line.
+    """What a block that fetches is told: per fetch the matrix, bytes from row to row, first turn.
 
-    The number of the first line may be negative.
+    The number of the first turn, among those that fetch the matrix, may be negative.
     """
     return "".join(
-        f", ptr %fetch{number}, i64 %fetch{number}_stride, i64 %fetch{number}_line"
+        f", ptr %fetch{number}, i64 %fetch{number}_stride, i64 %fetch{number}_turn"
         for number in range(len(fetches))
     )
 
 
-def emit_fetches(
-    fn: FunctionBuilder, fetches: Sequence[LineFetch], turn: str, step: int, num_steps: int
-) -> None:
-    """The fetches of one step of a turn of `num_steps`."""
-    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+def addresses_of_turn(
+    fn: FunctionBuilder, fetches: Sequence[LineFetch], turn: str
+) -> list[tuple[str, int]]:
+    """The addresses that a turn fetches, and `llvm.prefetch`'s locality for each."""
+    found: list[tuple[str, int]] = []
     for number, fetch in enumerate(fetches):
         level = _NEAR if fetch.is_near else _FAR
-        at_once = fetch.lines_at_once
-        count = fetch.per_turn // at_once
-        for index in range(count * step // num_steps, count * (step + 1) // num_steps):
-            line = scaled(fn, turn, fetch.per_turn, index * at_once)
-            start = _address(fn, number, fetch, line)
-            for offset in range(0, at_once * LINE_BYTES, LINE_BYTES):
-                at = element_address(fn, "i8", start, offset)
-                fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 {level}, i32 1)")
+        start = _start_of_turn(fn, number, fetch, turn)
+        for row in range(fetch.rows_at_once):
+            if row:
+                start = element_address(fn, "i8", start, f"%fetch{number}_stride")
+            for line in range(fetch.lines_at_once):
+                found.append((element_address(fn, "i8", start, line * LINE_BYTES), level))
+    return found
 
 
-def _address(fn: FunctionBuilder, number: int, fetch: LineFetch, index: str) -> str:
-    """Where the line is that comes `index` lines behind the first of a block."""
-    line = fn.value(f"add nsw i64 %fetch{number}_line, {index}")
-    for name, bound in (("smax", 0), ("smin", fetch.total - fetch.lines_at_once)):
-        callee = fn.module.declare(f"llvm.{name}.i64", "i64", "i64, i64")
-        line = fn.value(f"call i64 {callee}(i64 {line}, i64 {bound})")
-    row = fn.value(f"udiv i64 {line}, {fetch.lines}")
-    column = fn.value(f"urem i64 {line}, {fetch.lines}")
+def emit_fetches(
+    fn: FunctionBuilder, addresses: Sequence[tuple[str, int]], step: int, num_steps: int
+) -> None:
+    """The share of one step in the fetches of a turn of `num_steps`."""
+    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    count = len(addresses)
+    for at, level in addresses[count * step // num_steps : count * (step + 1) // num_steps]:
+        fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 {level}, i32 1)")
+
+
+def _start_of_turn(fn: FunctionBuilder, number: int, fetch: LineFetch, turn: str) -> str:
+    """Where the lines of a turn of a block begin."""
+    place = fn.value(f"add nsw i64 %fetch{number}_turn, {turn}")
+    place = scaled(fn, place, fetch.rows_at_once)
+    callee = fn.module.declare("llvm.umin.i64", "i64", "i64, i64")
+    last = fetch.rows * fetch.parts - fetch.rows_at_once
+    place = fn.value(f"call i64 {callee}(i64 {place}, i64 {last})")
+    row = fn.value(f"udiv i64 {place}, {fetch.parts}") if fetch.parts > 1 else place
     start = fn.value(f"mul i64 {row}, %fetch{number}_stride")
     row_at = fn.value(f"getelementptr i8, ptr %fetch{number}, i64 {start}")
-    return element_address(fn, "i8", row_at, scaled(fn, column, LINE_BYTES))
+    if fetch.parts == 1:
+        return row_at
+    part = fn.value(f"urem i64 {place}, {fetch.parts}")
+    return element_address(fn, "i8", row_at, scaled(fn, part, fetch.part_lines * LINE_BYTES))
