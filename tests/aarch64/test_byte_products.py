@@ -56,10 +56,12 @@ def test_products_of_bytes_are_exact(
 
 
 @every_machine
-def test_they_are_dot_products_of_fours(machine: Emulated) -> None:
-    prepared, _ = compile_case(product(*SIZES[0]), machine)
-    words = set(emitted_assembly(prepared).split())
-    assert words & {"sdot", "udot", "smull", "umull"} == {"sdot"}
+def test_they_are_dot_products_of_fours_or_of_two_rows_by_two_columns(machine: Emulated) -> None:
+    has_2x2 = machine.machine.has_feature("i8mm")
+    for rows, word in ((1, "sdot"), (16, "smmla" if has_2x2 else "sdot")):
+        prepared, _ = compile_case(product((50, 37, 70), (rows, 32, 32)), machine)
+        words = set(emitted_assembly(prepared).split())
+        assert words & {"sdot", "udot", "smull", "umull", "smmla", "ummla"} == {word}
 
 
 @every_machine

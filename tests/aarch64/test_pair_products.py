@@ -1,4 +1,4 @@
-"""Products of bf16 on AArch64: by the instruction for pairs where the core has it, only there."""
+"""Products of bf16 on AArch64: by the instructions for them where the core has them, only there."""
 
 from __future__ import annotations
 
@@ -52,14 +52,19 @@ def test_products_of_whole_numbers_are_exact(
 
 
 @pytest.mark.parametrize(
-    ("machine", "expected"),
-    [(NEOVERSE_N1, {"fmla"}), (NEOVERSE_V2, {"bfdot"}), (APPLE_M1, {"fmla"})],
-    ids=["neoverse-n1", "neoverse-v2", "apple-m1"],
+    ("machine", "rows", "expected"),
+    [
+        (NEOVERSE_N1, 32, {"fmla"}),
+        (NEOVERSE_V2, 32, {"bfmmla"}),
+        (NEOVERSE_V2, 1, {"bfdot"}),
+        (APPLE_M1, 32, {"fmla"}),
+    ],
+    ids=["neoverse-n1", "neoverse-v2", "neoverse-v2, one row", "apple-m1"],
 )
-def test_they_are_products_of_pairs_where_the_core_has_them(
-    machine: Emulated, expected: set[str]
+def test_they_are_products_of_fours_or_pairs_where_the_core_has_them(
+    machine: Emulated, rows: int, expected: set[str]
 ) -> None:
-    prepared, _ = compile_case(product(*SIZES[2]), machine)
+    prepared, _ = compile_case(product((33, 64, 200), (rows, 32, 64)), machine)
     words = set(emitted_assembly(prepared).split())
     assert words & {"bfdot", "bfmmla", "fmla"} == expected
 

@@ -190,8 +190,15 @@ CPU_INTRINSICS: dict[str, Allowed] = {
         "aarch64.neon.sdot.v4i32.v16i8 aarch64.neon.udot.v4i32.v16i8",
         Allowed(features=frozenset({"dotprod"})),
     ),
-    **_same("aarch64.neon.usdot.v4i32.v16i8", Allowed(features=frozenset({"i8mm"}))),
-    **_same("aarch64.neon.bfdot.v4f32.v8bf16", Allowed(features=frozenset({"bf16"}))),
+    **_same(
+        "aarch64.neon.usdot.v4i32.v16i8 aarch64.neon.smmla.v4i32.v16i8"
+        " aarch64.neon.ummla.v4i32.v16i8 aarch64.neon.usmmla.v4i32.v16i8",
+        Allowed(features=frozenset({"i8mm"})),
+    ),
+    **_same(
+        "aarch64.neon.bfdot.v4f32.v8bf16 aarch64.neon.bfmmla",
+        Allowed(features=frozenset({"bf16"})),
+    ),
     **_same("readcyclecounter readsteadycounter", _ANY),
     **_same("x86.sse2.pause", Allowed(features=frozenset({"sse2"}))),
     **_same("aarch64.isb", Allowed(features=frozenset({"neon"}))),

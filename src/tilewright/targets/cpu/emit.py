@@ -13,7 +13,15 @@ from tilewright.codegen.math.emitter import MathEmitter
 from tilewright.ir.effects import Access, Resource, effects_of
 from tilewright.ir.locations import span_of
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.targets.cpu.ops import AssertOp, IsAloneOp, PollOp
+from tilewright.targets.cpu.ops import (
+    AMX_UNITS,
+    AssertOp,
+    DotOp,
+    IsAloneOp,
+    PackOp,
+    PollOp,
+    unit_of,
+)
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules
 from tilewright.targets.cpu.rules import cycle_counts as cycle_count_rules
@@ -112,7 +120,10 @@ def has_prints(module: ModuleOp) -> bool:
 
 def uses_amx(module: ModuleOp) -> bool:
     """Whether the kernel multiplies on AMX's tile registers."""
-    return any("unit" in op.properties for op in find_kernel(module).walk())
+    return any(
+        isinstance(op, DotOp | PackOp) and unit_of(op) in AMX_UNITS
+        for op in find_kernel(module).walk()
+    )
 
 
 def atomics_of(module: ModuleOp) -> list[str]:

@@ -54,7 +54,7 @@ the cycles that a vector takes in tiles in the first-level cache, the least of 4
 OTHER_MATH_INSTRUCTIONS = 40
 """Those of the others. Chosen, not measured: as many as those of the longer ones above."""
 
-# By definition: products in a lane of f32 for each instruction; `I32` and `MULTIPLY_ADD` take two
+# By definition: products in a lane of sums for each instruction; `I32` and `MULTIPLY_ADD` take two
 # instructions, `I16_PAIRS` two for two products.
 _DENSITY = {
     Instruction.FMA: 1.0,
@@ -63,6 +63,8 @@ _DENSITY = {
     Instruction.BF16_DOT_NEON: 2.0,
     Instruction.I8_DOT: 4.0,
     Instruction.I8_DOT_NEON: 4.0,
+    Instruction.BF16_2X2_NEON: 4.0,
+    Instruction.I8_2X2_NEON: 8.0,
     Instruction.I16_PAIRS: 1.0,
     Instruction.I32: 0.5,
 }

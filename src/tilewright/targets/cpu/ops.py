@@ -247,6 +247,12 @@ class ReduceLanesOp(TileOp):
     traits = traits_def(Pure())
 
 
+# By definition: the units that a product may name; vectors have no name.
+AMX_UNIT, SPLIT_AMX_UNIT, UNIT_2X2 = "amx", "amx f16", "2x2"
+AMX_UNITS = (AMX_UNIT, SPLIT_AMX_UNIT)
+"""The units that multiply AMX's tile registers."""
+
+
 @irdl_op_definition
 class DotOp(TileOp):
     """acc[m, n] += a[m, k] · b[k, n] over arena buffers by the register-blocked microkernel.
@@ -259,12 +265,13 @@ class DotOp(TileOp):
     that the product fills with panels; with `transposed_b` its transpose [n][k] lies there, row
     by row, and `b` is not used. `unit` "amx" multiplies tile registers; its panels are
     its own, those of "amx f16" hold each f16 as two bf16, and `a_room` is where it may copy rows
-    of `a`. With `rows`, `columns` and `depth` (i64, all three, from 1 to m, n and k) only so much
+    of `a`. `unit` "2x2" multiplies two rows by two columns in an instruction, both packed for it.
+    With `rows`, `columns` and `depth` (i64, all three, from 1 to m, n and k) only so much
     of the operands is read and summed, and what `acc` holds beyond those rows and columns is
     undefined afterwards; `rows` may stand alone. The rows of `acc` lie `acc_stride` elements apart,
     or n. With `target`, its `target_stride` (i64) and `is_first` (i1) the sum goes to the rows
     there, which may be `acc` but overlap no operand, and where `is_first` nothing is added to it;
-    with limits no byte beyond them is written there. With `is_last` (i1), a product of `unit`, it
+    with limits no byte beyond them is written there. With `is_last` (i1), a product of AMX, it
     goes there only where that holds, rounded to the element type there, and to `acc` elsewhere.
     """
 
@@ -330,6 +337,11 @@ class PackOp(TileOp):
 
     def effects(self) -> tuple[Effect, ...]:
         return (read(Resource.GLOBAL, self.src), write(Resource.GLOBAL, self.dst))
+
+
+def unit_of(op: DotOp | PackOp) -> str:
+    """The unit that a product or a packing names; empty for vectors."""
+    return "" if op.unit is None else op.unit.data
 
 
 @irdl_op_definition

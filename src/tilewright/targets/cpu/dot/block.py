@@ -85,7 +85,8 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
         index: str, chains: Sequence[str], count: int = spec.unroll, is_tail: bool = False
     ) -> Sequence[str]:
         first = scaled(fn, index, count * group)
-        a = [element_address(fn, a_type, row, first) for row in rows]
+        a_first = scaled(fn, first, spec.multiply.rows)
+        a = [element_address(fn, a_type, row, a_first) for row in rows]
         pitch = "%pitch" if spec.has_pitch else spec.layout.columns
         b = element_address(fn, b_type, "%b", scaled(fn, first, pitch))
         fetched = addresses_of_turn(fn, () if is_tail else spec.fetches, index)
@@ -127,21 +128,21 @@ def _emit_step(
     step: int,
     chains: Sequence[str],
 ) -> list[str]:
-    """One k-group: a splat of A per row, its products with all vectors of B."""
-    group = spec.multiply.k_group
+    """One k-group: a splat of A per row, or two rows, its products with all vectors of B."""
+    group = spec.multiply.k_group * spec.multiply.rows
     count = len(b_vectors)
     following: list[str] = []
-    for row in range(spec.rows):
+    for number, row in enumerate(spec.row_starts):
         if spec.lda is None:
-            a_splat = _load_a(fn, spec, a[row], step * group)
+            a_value = _load_a(fn, spec, a[row], step * group)
         else:
-            a_splat = _load_a(fn, spec, a[0], row * spec.lda + step * group)
+            a_value = _load_a(fn, spec, a[0], row * spec.lda + step * group)
         for position, b_vector in enumerate(b_vectors):
-            chain = chains[row * count + position]
+            chain = chains[number * count + position]
             following.append(
-                emit_multiply_add(fn, spec.multiply, spec.layout.lanes, chain, a_splat, b_vector)
+                emit_multiply_add(fn, spec.multiply, spec.layout.lanes, chain, a_value, b_vector)
             )
-    for position, chain in enumerate(chains[spec.rows * count :]):
+    for position, chain in enumerate(chains[len(spec.row_starts) * count :]):
         following.append(
             add_column_sums(fn, spec.multiply, spec.layout.lanes, chain, b_vectors[position])
         )
@@ -211,5 +212,7 @@ def _load_a(fn: FunctionBuilder, spec: BlockSpec, a: str, offset: int) -> str:
     multiply = spec.multiply
     address = element_address(fn, STORAGE_TYPE[multiply.a_element], a, offset)
     align = ELEMENT_BYTES[multiply.a_element]
+    if multiply.rows == 2:
+        return fn.value(f"load <2 x {multiply.lane_type}>, ptr {address}, align {align}")
     scalar = fn.value(f"load {multiply.lane_type}, ptr {address}, align {align}")
     return splat(fn, spec.layout.lanes, multiply.lane_type, scalar)

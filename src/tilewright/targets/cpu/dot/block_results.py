@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.targets.cpu.dot.block_spec import BlockSpec, column_masks, strided_rows
-from tilewright.targets.cpu.dot.multiply_add import take_off_bias
+from tilewright.targets.cpu.dot.multiply_add import row_of_2x2, take_off_bias
 from tilewright.targets.cpu.dot.vectors import (
     counted_while,
     element_address,
@@ -26,6 +26,9 @@ one go."""
 
 def store_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
     """Store the sums at `%c`, or add them to what is there."""
+    if spec.multiply.rows == 2:
+        _store_2x2(fn, spec, chains)
+        return
     count = len(spec.vectors)
     excess = chains[spec.rows * count :]
     for row in range(spec.rows):
@@ -33,18 +36,33 @@ def store_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> 
             value = chains[row * count + position]
             if excess:
                 value = take_off_bias(fn, spec.multiply, spec.layout.lanes, value, excess[position])
-            _store_vector(fn, spec, row * spec.ldc + vector.column, vector.valid, value)
+            offset = row * spec.ldc + vector.column
+            _store_vector(fn, spec, spec.layout.lanes, (offset, vector.valid), value)
+
+
+def _store_2x2(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
+    """Store the sums of two rows by two columns each: a row of two neighbours makes one vector."""
+    count = len(spec.vectors)
+    for row in range(spec.rows):
+        of_rows = chains[row // 2 * count : (row // 2 + 1) * count]
+        for position in range(0, count, 2):
+            neighbours = slice(position, position + 2)
+            vectors, sums = spec.vectors[neighbours], of_rows[neighbours]
+            value = row_of_2x2(fn, spec.multiply, sums, row % 2)
+            place = row * spec.ldc + vectors[0].column, sum(vector.valid for vector in vectors)
+            _store_vector(fn, spec, 2 * len(sums), place, value)
 
 
 def _store_vector(
-    fn: FunctionBuilder, spec: BlockSpec, offset: int, valid: int, value: str
+    fn: FunctionBuilder, spec: BlockSpec, lanes: int, place: tuple[int, int], value: str
 ) -> None:
-    scalar, lanes = spec.multiply.accumulator_type, spec.layout.lanes
+    """Store `lanes` sums of a row, as many of them as are valid: `place` is (offset, valid)."""
+    scalar, (offset, valid) = spec.multiply.accumulator_type, place
     address = element_address(fn, scalar, "%c", offset)
     if not spec.zero_init:
         old = load_prefix(fn, lanes, scalar, address, valid)
         add = "add" if scalar == "i32" else "fadd"
-        value = fn.value(f"{add} {spec.acc_type} {old}, {value}")
+        value = fn.value(f"{add} <{lanes} x {scalar}> {old}, {value}")
     store_prefix(fn, lanes, scalar, value, address, valid)
 
 

@@ -94,8 +94,11 @@ def max_rows(unit: VectorUnit, multiply: Multiply, num_vectors: int) -> int:
     """The rows of a block of `num_vectors` vectors that leave no register spilled.
 
     Live are the accumulators, one step's vectors of B and one splat of A; a separate product
-    takes one more, and the excess of a biased A an accumulator per vector and a constant.
+    takes one more, and the excess of a biased A an accumulator per vector and a constant. Of 2x2
+    products, each of two rows, the A of two steps is loaded at once, so that of one waits.
     """
+    if multiply.rows == 2:
+        return 2 * max(1, (unit.num_registers - 1 - num_vectors) // (num_vectors + 1))
     extra = 1
     if multiply.instruction is Instruction.FMA:
         extra = 0
@@ -108,7 +111,8 @@ def panels_per_block(spec: DotSpec) -> int:
     """How many panels a block spans, so that few rows still give enough chains."""
     per_panel = spec.b_layout.columns // spec.b_layout.lanes
     whole = max(1, spec.n // spec.b_layout.columns)
-    return min(whole, max(1, -(-MIN_CHAINS // (per_panel * min(spec.m, MIN_CHAINS)))))
+    rows = -(-spec.m // spec.multiply.rows)
+    return min(whole, max(1, -(-MIN_CHAINS // (per_panel * min(rows, MIN_CHAINS)))))
 
 
 def column_runs(spec: DotSpec) -> list[ColumnRun]:
@@ -125,8 +129,23 @@ def column_runs(spec: DotSpec) -> list[ColumnRun]:
 
 def row_runs(spec: DotSpec, most: int) -> list[Run]:
     """The blocks of at most `most` rows; one that packs B stands apart."""
+    if spec.multiply.rows == 2:
+        return _runs_of_two(spec.m, most)
     runs = split_rows(spec.m, most)
     return with_first_apart(runs) if spec.packs_b else runs
+
+
+def _runs_of_two(m: int, most: int) -> list[Run]:
+    """The blocks of two rows and two, of which the last has one row less where `m` is odd."""
+    runs = [
+        Run(2 * run.first, run.count, 2 * run.size) for run in split_rows(-(-m // 2), most // 2)
+    ]
+    if m % 2 == 0:
+        return runs
+    *others, last = runs
+    rest = Run(last.first, last.count - 1, last.size)
+    end = Run(m - last.size + 1, 1, last.size - 1)
+    return [*others, *([rest] if rest.count else []), end]
 
 
 def _whole_vectors(spec: DotSpec, num_panels: int) -> tuple[BlockVector, ...]:

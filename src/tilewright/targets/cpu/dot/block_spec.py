@@ -66,14 +66,24 @@ class BlockSpec:
         return self.layout.num_groups(self.k)
 
     @property
+    def num_sums(self) -> int:
+        """The lanes of one accumulator: a row by the columns of a vector, or two rows by two."""
+        return self.layout.lanes * self.multiply.rows
+
+    @property
     def acc_type(self) -> str:
         """The LLVM type of one accumulator."""
-        return f"<{self.layout.lanes} x {self.multiply.accumulator_type}>"
+        return f"<{self.num_sums} x {self.multiply.accumulator_type}>"
+
+    @property
+    def row_starts(self) -> range:
+        """The first row of each accumulator that stands above others; the last may have one."""
+        return range(0, self.rows, self.multiply.rows)
 
     @property
     def num_chains(self) -> int:
         """The number of accumulators, those of a biased A's excess included."""
-        return (self.rows + self.multiply.bias_a) * len(self.vectors)
+        return (len(self.row_starts) + self.multiply.bias_a) * len(self.vectors)
 
     @property
     def unroll(self) -> int:

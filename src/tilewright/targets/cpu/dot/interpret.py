@@ -53,7 +53,7 @@ def pack(operation: Operation, _: Preparation) -> PlainFunction:
 
 def _packed_dtype(operation: ops.PackOp | ops.DotOp, buffer: SSAValue) -> np.dtype:
     """What a packed operand is kept as here: an f16 that the machine splits stays one."""
-    if operation.unit is not None and operation.unit.data == "amx f16":
+    if ops.unit_of(operation) == ops.SPLIT_AMX_UNIT:
         return np.dtype(np.float16)
     return memory_dtype_of(pointee_of(buffer.type))
 

@@ -108,7 +108,7 @@ def _amx_target(spec: DotSpec) -> AmxTarget | None:
 
 def _transposed_product(spec: DotSpec) -> TransposedProduct:
     return TransposedProduct(
-        *(spec.m, spec.n, spec.k, spec.multiply, spec.unit, spec.b_layout.lanes, spec.b_dtype),
+        *(spec.m, spec.n, spec.k, spec.multiply, spec.unit, spec.transposed_lanes, spec.b_dtype),
         lda=None if spec.a_in_place else spec.a_stride,
         ldc=spec.acc_stride,
         zero_init=spec.zero_init,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot.panels import Instruction, Multiply
+from tilewright.targets.cpu.dot.vectors import shuffle
 
 # By definition: the instructions for products of bytes, by the types of A and B.
 _NEON_DOTS = {
@@ -13,12 +16,21 @@ _NEON_DOTS = {
     ("u8", "i8"): "usdot",
     ("i8", "u8"): "usdot",
 }
+_NEON_2X2 = {
+    ("i8", "i8"): "smmla",
+    ("u8", "u8"): "ummla",
+    ("u8", "i8"): "usmmla",
+    ("i8", "u8"): "usmmla",
+}
 
 
 def emit_multiply_add(
     fn: FunctionBuilder, multiply: Multiply, lanes: int, acc: str, a: str, b: str
 ) -> str:
-    """`acc + a·b` with the instruction of `multiply`, over one k-group per lane."""
+    """`acc + a·b` with the instruction of `multiply`, over one k-group of each of `lanes` columns.
+
+    `a` is a row's k-group in every lane, or those of two rows for a 2x2 product.
+    """
     type_ = f"<{lanes} x {multiply.accumulator_type}>"
     match multiply.instruction:
         case Instruction.FMA:
@@ -48,8 +60,23 @@ def emit_multiply_add(
             # `usdot` takes the unsigned operand first.
             first, second = (b, a) if multiply.a_element == "i8" and kind == "usdot" else (a, b)
             return _group_dot(fn, name, lanes, "4 i8", acc, first, second)
+        case Instruction.BF16_2X2_NEON:
+            types = ("<4 x float>", "<8 x bfloat>")
+            return _product_2x2(fn, "llvm.aarch64.neon.bfmmla", types, acc, a, b)
+        case Instruction.I8_2X2_NEON:
+            kind = _NEON_2X2[multiply.a_element, multiply.b_element]
+            first, second = (b, a) if multiply.has_columns_first else (a, b)
+            name, types = f"llvm.aarch64.neon.{kind}.v4i32.v16i8", ("<4 x i32>", "<16 x i8>")
+            return _product_2x2(fn, name, types, acc, first, second)
         case Instruction.AMX:
             raise InternalError("AMX multiplies tiles, not vectors")
+
+
+def row_of_2x2(fn: FunctionBuilder, multiply: Multiply, sums: Sequence[str], row: int) -> str:
+    """One of the two rows of an accumulator and of the one beside it, if there is one."""
+    lanes = (row, row + 2) if multiply.has_columns_first else (2 * row, 2 * row + 1)
+    chosen = [4 * side + lane for side in range(len(sums)) for lane in lanes]
+    return shuffle(fn, 4, multiply.accumulator_type, sums[0], sums[-1], chosen)
 
 
 def _is_a_unsigned(multiply: Multiply) -> bool:
@@ -91,6 +118,17 @@ def _group_dot(
     first, second = (_parts(fn, lanes, value, parts) for value in (a, b))
     operands = f"{acc_type} {acc}, {parts} {first}, {parts} {second}"
     return fn.value(f"call {acc_type} {callee}({operands})")
+
+
+def _product_2x2(
+    fn: FunctionBuilder, name: str, types: tuple[str, str], acc: str, a: str, b: str
+) -> str:
+    """A call of an intrinsic that multiplies two rows by two columns, a k-group of each a half of
+    `a` and `b`; `types`: of the four sums, and of the elements in `a` and `b`."""
+    sums, parts = types
+    callee = fn.module.declare(name, sums, f"{sums}, {parts}, {parts}")
+    first, second = (fn.value(f"bitcast <2 x i64> {value} to {parts}") for value in (a, b))
+    return fn.value(f"call {sums} {callee}({sums} {acc}, {parts} {first}, {parts} {second})")
 
 
 def _parts(fn: FunctionBuilder, lanes: int, value: str, type_: str) -> str:

@@ -12,6 +12,8 @@ registers, a square of lanes at a time.
 | B       | `[K, N]`           | interleave a group of rows, store           |
 | B       | `[N, K]` (`b.T`)   | load along k, transpose, store              |
 
+The A of 2x2 products is copied as the B that its transpose is, in panels of two columns.
+
 Elements are converted on the way (f16, bf16 and fp8 to f32, bytes to words), which is exact.
 """
 
@@ -28,6 +30,7 @@ from tilewright.targets.cpu.dot.vectors import (
     interleave,
     load_prefix,
     scaled,
+    shuffle,
     store_prefix,
     transpose,
 )
@@ -44,7 +47,9 @@ class PackSpec:
     """One copy of an operand; equal specs share one function.
 
     *Shapes* `extent` is M for A and N for B. `lanes` is the width of one step in k-groups;
-    for B that of its layout. `transposed`: the source holds `[K, M]` or `[N, K]`.
+    for B that of its layout, or more of them where 2x2 products read it and it is not `transposed`:
+    the source holds `[K, M]` or `[N, K]`. `stride`: that of A's rows, or of its panels, if it is
+    not what the layout says.
     *Dtypes* `source`: the dtype in memory, i8, u8, f16, bf16, f32, f64 or an fp8.
     """
 
@@ -81,7 +86,7 @@ class PackSpec:
         way = "t" if self.transposed else "n"
         shape = f"{self.extent}x{self.k}.{self.lanes}x{self.group}"
         bias = "x" * (isinstance(self.layout, RowLayout) and self.layout.bias)
-        place = _row_stride(self) if isinstance(self.layout, RowLayout) else self.layout.columns
+        place = _row_stride(self) if isinstance(self.layout, RowLayout) else _panels_name(self)
         return f"tw.pack.{role}{way}{bias}.{self.source}.{self.layout.element}.{shape}.{place}"
 
 
@@ -114,6 +119,12 @@ def _copy(fn: FunctionBuilder, spec: PackSpec) -> None:
             _copy_panels(fn, spec, layout)
         case PanelLayout() as layout, True:
             _transpose_panels(fn, spec, layout)
+
+
+def _panels_name(spec: PackSpec) -> str:
+    assert isinstance(spec.layout, PanelLayout)
+    apart = "" if spec.stride is None else f".{spec.stride}"
+    return f"{spec.layout.columns}{apart}"
 
 
 def _row_stride(spec: PackSpec) -> int:
@@ -175,9 +186,40 @@ def _copy_panels(fn: FunctionBuilder, spec: PackSpec, layout: PanelLayout) -> No
             value = _load_across_k(fn, spec, k, valid, first, columns)
             _store_lanes(fn, spec, value, _panel_vector(fn, spec, layout, start, k, column))
 
+        def copy_panels(column: str, columns: int) -> None:
+            value = _load_across_k(fn, spec, k, valid, column, columns)
+            _store_panels(fn, spec, layout, value, (column, columns), k)
+
+        if spec.lanes > layout.columns:
+            _whole_and_rest(fn, spec.extent, spec.lanes, copy_panels)
+            return
         _for_each_vector(fn, spec, layout, copy_vector)
 
     _whole_and_rest(fn, spec.k, layout.k_group, copy_group)
+
+
+def _store_panels(
+    fn: FunctionBuilder,
+    spec: PackSpec,
+    layout: PanelLayout,
+    value: str,
+    place: tuple[str, int],
+    k: str,
+) -> None:
+    """Store a k-group of some columns, `place` being the first and how many, panel by panel."""
+    lane, (first, columns) = spec.multiply.lane_type, place
+    for column in range(0, columns, layout.columns):
+        lanes = range(column, column + layout.columns)
+        part = shuffle(fn, spec.lanes, lane, value, "poison", lanes)
+        apart = _panel_stride(spec, layout)
+        start = scaled(fn, scaled(fn, first, 1, column), apart // layout.columns)
+        address = _panel_vector(fn, spec, layout, start, k, 0)
+        store_prefix(fn, layout.columns, lane, part, address, layout.columns)
+
+
+def _panel_stride(spec: PackSpec, layout: PanelLayout) -> int:
+    """Elements from one panel to the next."""
+    return layout.panel_elems(spec.k) if spec.stride is None else spec.stride
 
 
 def _for_each_vector(
@@ -188,20 +230,20 @@ def _for_each_vector(
 ) -> None:
     """Emit `body(panel start, panel, column in it, valid columns)` for every vector of B."""
     whole, rest = divmod(spec.extent, layout.columns)
-    stride = layout.panel_elems(spec.k)
+    stride = _panel_stride(spec, layout)
 
     def panel_block(panel: str) -> None:
         start = scaled(fn, panel, stride)
-        for column in range(0, layout.columns, layout.lanes):
-            body(start, panel, column, layout.lanes)
+        for column in range(0, layout.columns, spec.lanes):
+            body(start, panel, column, spec.lanes)
 
     if whole * layout.columns <= MAX_STRAIGHT_VECTORS * layout.lanes:
         for panel in range(whole):
             panel_block(str(panel))
     else:
         counted_loop(fn, whole, panel_block)
-    for column in range(0, rest, layout.lanes):
-        body(str(whole * stride), str(whole), column, min(layout.lanes, rest - column))
+    for column in range(0, rest, spec.lanes):
+        body(str(whole * stride), str(whole), column, min(spec.lanes, rest - column))
 
 
 def _transpose_panels(fn: FunctionBuilder, spec: PackSpec, layout: PanelLayout) -> None:

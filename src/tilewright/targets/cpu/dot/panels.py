@@ -23,7 +23,8 @@ ELEMENT_BYTES = {"f64": 8, "f32": 4, "i32": 4, "i16": 2, "bf16": 2, "i8": 1, "u8
 """Bytes of the element types in which operands and accumulators are kept."""
 
 LANE_TYPE = {"f64": "double", "f32": "float"}
-"""LLVM type of one panel lane; every element type not listed packs a group into an `i32`."""
+"""LLVM type of one panel lane; every element type not listed packs a group into an `i32`, or into
+an `i64` for 2x2 products."""
 
 INTEGER_DTYPES = ("i8", "u8")
 # By definition: the vectors of SSE2 and NEON, which every x86-64 and AArch64 core has.
@@ -39,9 +40,15 @@ class Instruction(Enum):
     BF16_DOT_NEON = "bf16_dot_neon"
     I8_DOT = "i8_dot"
     I8_DOT_NEON = "i8_dot_neon"
+    BF16_2X2_NEON = "bf16_2x2_neon"
+    I8_2X2_NEON = "i8_2x2_neon"
     I16_PAIRS = "i16_pairs"
     I32 = "i32"
     AMX = "amx"
+
+
+# By definition: the instructions that multiply two rows by two columns.
+_2X2 = (Instruction.BF16_2X2_NEON, Instruction.I8_2X2_NEON)
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,8 @@ class Multiply:
     sum; `BF16_DOT` adds the two products of a pair with the rounding of `vdpbf16ps`
     (round to nearest even without exceptions, denormal inputs and results flushed to
     zero), `BF16_DOT_NEON` with that of `bfdot` (products exact, their sum and its addition rounded
-    to odd, denormals flushed alike); the integer instructions are exact modulo 2^32. `AMX`
+    to odd, denormals flushed alike), `BF16_2X2_NEON` with that of two `bfdot` one after the other;
+    the integer instructions are exact modulo 2^32. `AMX`
     multiplies tiles, not vectors (`amx_product.py`).
     `bias_a`: A is kept with its top bit flipped (`vpdpbusd` takes one unsigned and one signed
     operand); the kernel takes the excess `128·Σ_k b[k, n]` off again.
@@ -71,7 +79,20 @@ class Multiply:
     @property
     def lane_type(self) -> str:
         """The LLVM type of one k-group of one column."""
-        return LANE_TYPE.get(self.b_element, "i32")
+        return "i64" if self.rows == 2 else LANE_TYPE.get(self.b_element, "i32")
+
+    @property
+    def rows(self) -> int:
+        """The rows of A, and of the result, that one instruction multiplies."""
+        return 2 if self.instruction in _2X2 else 1
+
+    @property
+    def has_columns_first(self) -> bool:
+        """Whether the sums of two rows by two columns lie column by column.
+
+        `usmmla` takes the unsigned operand first: where that is B, the product is the transpose.
+        """
+        return self.rows == 2 and (self.a_element, self.b_element) == ("i8", "u8")
 
     @property
     def accumulator_type(self) -> str:
@@ -80,7 +101,7 @@ class Multiply:
 
     @property
     def lane_bytes(self) -> int:
-        """Bytes of one lane: of a k-group of operands and of an accumulator alike."""
+        """Bytes of one lane of an accumulator; of a k-group of operands, too, but for 2x2 ones."""
         return ELEMENT_BYTES[self.accumulator]
 
 
@@ -173,6 +194,20 @@ def amx_multiply(a_dtype: str, b_dtype: str) -> Multiply | None:
     return None
 
 
+def multiply_2x2(a_dtype: str, b_dtype: str, unit: VectorUnit) -> Multiply | None:
+    """How two rows meet two columns in one instruction of a machine; None where they do not.
+
+    *Dtypes* bytes of any sign (`smmla`, `ummla`, `usmmla`), bf16 (`bfmmla`).
+    """
+    if not unit.is_arm:
+        return None
+    if a_dtype in INTEGER_DTYPES and b_dtype in INTEGER_DTYPES and "i8mm" in unit.features:
+        return Multiply(Instruction.I8_2X2_NEON, a_dtype, b_dtype, "i32", k_group=8)
+    if a_dtype == b_dtype == "bf16" and "bf16" in unit.features:
+        return Multiply(Instruction.BF16_2X2_NEON, "bf16", "bf16", "f32", k_group=4)
+    return None
+
+
 def _choose_integer(a_dtype: str, b_dtype: str, unit: VectorUnit) -> Multiply:
     if unit.is_arm:
         feature = "dotprod" if a_dtype == b_dtype else "i8mm"
@@ -235,25 +270,36 @@ class PanelLayout:
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The rows of A: `[M][stride]` elements, K padded with zeros to whole k-groups."""
+    """The rows of A: `[M][stride]` elements, K padded with zeros to whole k-groups.
+
+    With `rows` 2 the k-groups of two rows lie in turn, `[M/2][K/k_group][2][k_group]`: panels of
+    two columns of A's transpose. A last row that has no other has one of zeros.
+    """
 
     element: str
     k_group: int
     bias: bool = False
     parts: int = 1
+    rows: int = 1
 
     def stride_elems(self, k: int) -> int:
-        """Elements from one row to the next, such that rows do not share cache sets.
+        """Elements from one row to the next, such that rows do not share cache sets: half of
+        those from two rows to the next two.
 
         *Source* an L1 set repeats every 4096 bytes: rows that far apart evict each other.
         """
         element_bytes = ELEMENT_BYTES[self.element]
         stride = self.parts * -(-k // self.k_group) * self.k_group
-        return stride + 64 // element_bytes if stride * element_bytes % 4096 == 0 else stride
+        is_aliased = self.rows * stride * element_bytes % 4096 == 0
+        return stride + 64 // (self.rows * element_bytes) if is_aliased else stride
+
+    def size_elems(self, m: int, k: int) -> int:
+        """Elements of the whole buffer."""
+        return -(-m // self.rows) * self.rows * self.stride_elems(k)
 
     def size_bytes(self, m: int, k: int) -> int:
         """Bytes of the whole buffer."""
-        return m * self.stride_elems(k) * ELEMENT_BYTES[self.element]
+        return self.size_elems(m, k) * ELEMENT_BYTES[self.element]
 
 
 def panel_layout(multiply: Multiply, unit: VectorUnit, n: int) -> PanelLayout:
@@ -263,7 +309,8 @@ def panel_layout(multiply: Multiply, unit: VectorUnit, n: int) -> PanelLayout:
     loads 10 values for 24 multiply-adds, where 13 rows by 2 vectors load 15 for 26.
     *Source* measured: Emerald Rapids, K = 32…256: 6x64 95–98 % of the FMA peak, 13x32
     93–96 %, 28x16 79–91 %. With 16 registers 6 rows by 2 vectors is what fits. AMX takes
-    two tiles of 16 columns.
+    two tiles of 16 columns. A vector of 2x2 products has two columns: 10 rows by 8 columns load
+    9 values for 20.
     """
     lanes = accumulator_lanes(multiply, unit, n)
     num_vectors = -(-n // lanes)
@@ -276,7 +323,9 @@ def panel_layout(multiply: Multiply, unit: VectorUnit, n: int) -> PanelLayout:
 
 
 def accumulator_lanes(multiply: Multiply, unit: VectorUnit, n: int) -> int:
-    """Lanes of one accumulator: a whole register, or a narrower one that holds `n`."""
+    """Columns of one accumulator: a whole register, or a narrower one that holds `n`."""
+    if multiply.rows == 2:
+        return 2
     full = unit.vector_bytes // multiply.lane_bytes
     narrowest = MIN_VECTOR_BYTES // multiply.lane_bytes
     return max(narrowest, min(full, 1 << (n - 1).bit_length()))
@@ -284,4 +333,6 @@ def accumulator_lanes(multiply: Multiply, unit: VectorUnit, n: int) -> int:
 
 def row_layout(multiply: Multiply) -> RowLayout:
     """The rows in which A is kept."""
-    return RowLayout(multiply.a_element, multiply.k_group, multiply.bias_a, multiply.parts)
+    return RowLayout(
+        *(multiply.a_element, multiply.k_group, multiply.bias_a, multiply.parts, multiply.rows)
+    )

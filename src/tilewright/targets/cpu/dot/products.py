@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tilewright.ir.op import build
-from tilewright.ir.types import element_of, f16, shape_of
+from tilewright.ir.types import element_of, shape_of
 from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
@@ -29,6 +29,7 @@ from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of, row_limit
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.summary import summary_of
+from tilewright.targets.cpu.dot.units import unit_key
 from tilewright.targets.cpu.forms import STEPS
 from tilewright.targets.cpu.nests import nest
 from tilewright.targets.cpu.nests.coordinates import constant_coords
@@ -82,7 +83,7 @@ def _operand_shape(form: PackForm) -> tuple[int, int]:
 def _packed_buffer(lowering: Lowering, form: PackForm, spec: DotSpec) -> Buffer:
     rows, columns = _operand_shape(form)
     if form.role == "a":
-        count = rows * spec.a_layout.stride_elems(columns)
+        count = spec.a_layout.size_elems(rows, columns)
     else:
         count = spec.b_layout.size_elems(rows, columns)
     return lowering.allocate((rows, columns), form.element, f"packed {form.role}", count)
@@ -102,7 +103,7 @@ def _pack(
         "rows": IntegerAttr(rows, i64),
         "columns": IntegerAttr(columns, i64),
         "role": StringAttr(form.role),
-        **_unit_property(form.is_amx, form.value),
+        **_unit_property(form.unit),
     }
     if transposed:
         properties["transposed"] = UnitAttr()
@@ -279,11 +280,9 @@ def _whole(emit: Emitter, spec: DotSpec) -> Limits:
     return Limits(m, n, k)
 
 
-def _unit_property(is_amx: bool, operand: SSAValue) -> dict[str, Attribute]:
-    """The property that names the unit of a product or of its packing."""
-    if not is_amx:
-        return {}
-    return {"unit": StringAttr("amx f16" if element_of(operand.type) == f16 else "amx")}
+def _unit_property(unit: str) -> dict[str, Attribute]:
+    """The property that names the unit of a product or of its packing; none for vectors."""
+    return {"unit": StringAttr(unit)} if unit else {}
 
 
 def _room(lowering: Lowering, spec: DotSpec) -> tuple[SSAValue, ...]:
@@ -320,7 +319,7 @@ def _call(
         "m": IntegerAttr(spec.m, i64),
         "n": IntegerAttr(spec.n, i64),
         "k": IntegerAttr(spec.k, i64),
-        **_unit_property(spec.is_amx, op.operands[0]),
+        **_unit_property(unit_key(spec)),
     }
     if spec.ldc is not None:
         properties["acc_stride"] = IntegerAttr(spec.ldc, i64)

@@ -17,6 +17,7 @@ from tilewright.targets.cpu.dot.panels import (
     VectorUnit,
     amx_multiply,
     choose_multiply,
+    multiply_2x2,
     panel_layout,
     row_layout,
 )
@@ -34,6 +35,11 @@ Measured on Zen 5, 2026-11-23, one thread, f32: 32x4096x4096 with tiles of 32x12
 times the speed, of 32x256x128 1.36 to 1.46; with 64 KiB 1024³ with tiles of 128x128x128 up to 1.05.
 Measured on Emerald Rapids, 2026-11-23: with 64 KiB 1024³ with tiles of 128x256x128 0.93,
 1024x1024x17 0.75; with 16 KiB 32x4096x4096 1.27."""
+
+
+COPIED_ROWS = 8
+"""Rows of A that are copied at once for 2x2 products where its columns are contiguous in memory.
+By definition: a k-group of so many rows of bytes fills four registers, one for two rows."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,8 @@ class DotSpec:
     too short for the hardware to see them coming; for A, whose rows go on, it is a loss.
     `packs_b` takes B as rows in memory: the first block of rows packs what it multiplies for
     the others, where stores cost nothing beside the multiply-adds; see `can_pack_b`.
-    `is_amx` multiplies tile registers; `units.py` says where it may.
+    `is_amx` multiplies tile registers, `is_2x2` two rows by two columns in an instruction;
+    `units.py` says where they may.
     `is_limited` takes, at run time, how many rows and columns are seen and how many k are summed;
     both operands are then where the user has them.
     `has_row_limit` takes how many rows are seen alone, wherever the operands are.
@@ -90,6 +97,7 @@ class DotSpec:
     next_b: SourceTile | None = None
     packs_b: bool = False
     is_amx: bool = False
+    is_2x2: bool = False
     is_limited: bool = False
     has_row_limit: bool = False
     has_target: bool = False
@@ -109,6 +117,10 @@ class DotSpec:
             multiply = amx_multiply(self.a_dtype, self.b_dtype)
             assert multiply is not None, self
             return multiply
+        if self.is_2x2:
+            multiply = multiply_2x2(self.a_dtype, self.b_dtype, self.unit)
+            assert multiply is not None, self
+            return multiply
         return choose_multiply(
             self.a_dtype,
             self.b_dtype,
@@ -125,6 +137,8 @@ class DotSpec:
     @property
     def can_read_a_in_place(self) -> bool:
         """Whether A as it lies in memory is what the kernel reads: no conversion, no padding."""
+        if self.is_2x2:
+            return False
         multiply = self.multiply
         same = multiply.a_element == self.a_dtype and not multiply.bias_a
         return same and self.k % multiply.k_group == 0
@@ -139,8 +153,13 @@ class DotSpec:
         """Whether B as `[N, K]` in memory is what the kernel reads: where rows are few."""
         if self.is_amx:
             return covers_transposed((self.m, self.n, self.k), self.multiply)
-        lanes = self.b_layout.lanes
+        lanes = self.transposed_lanes
         return self.m <= FEW_ROWS and reads_transposed(self.multiply, self.b_dtype, lanes, self.n)
+
+    @property
+    def transposed_lanes(self) -> int:
+        """The rows of a transposed B that are read at once."""
+        return self.b_layout.lanes * self.multiply.rows
 
     @property
     def amx_transposed(self) -> AmxTransposed | None:
@@ -204,6 +223,8 @@ class DotSpec:
 
     def pack_spec(self, role: Literal["a", "b"], transposed: bool = False) -> PackSpec:
         """The copy that brings an operand from memory into the layout that this `dot` reads."""
+        if self.is_2x2:
+            return self._pack_spec_2x2(role, transposed)
         lanes = self.vector_bytes // self.multiply.lane_bytes
         return PackSpec(
             layout=self.a_layout if role == "a" else self.b_layout,
@@ -215,4 +236,26 @@ class DotSpec:
             transposed=transposed,
             features=self.features,
             stride=self.lda if role == "a" else None,
+        )
+
+    def _pack_spec_2x2(self, role: Literal["a", "b"], transposed: bool) -> PackSpec:
+        """The copy of an operand of 2x2 products: A's rows are columns of its transpose.
+
+        A source that is contiguous across k is copied in more columns at once than a vector holds.
+        """
+        is_a = role == "a"
+        panels, along_k = self.b_layout, transposed != is_a
+        if is_a:
+            panels = replace(panels, element=self.multiply.a_element, columns=2)
+        across = COPIED_ROWS if is_a else panels.columns
+        return PackSpec(
+            layout=panels,
+            multiply=self.multiply,
+            source=self.a_dtype if is_a else self.b_dtype,
+            extent=self.m if is_a else self.n,
+            k=self.k,
+            lanes=panels.lanes if along_k else across,
+            transposed=along_k,
+            features=self.features,
+            stride=2 * self.a_stride if is_a else None,
         )

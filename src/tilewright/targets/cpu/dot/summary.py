@@ -29,8 +29,8 @@ def summary_of(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
     in_place = [
         form.role.upper() for form in bufferization.operands[op] if bufferization.is_in_place(form)
     ]
-    # What the choice was made from: a spec that is not AMX's yet.
-    choice = choose_unit(replace(spec, is_amx=False))
+    # What the choice was made from: a spec that is no unit's yet.
+    choice = choose_unit(replace(spec, is_amx=False, is_2x2=False))
     beside = _packed_beside(lowering, op, packed)
     count = prod(shape_of(op.results[0].type)[:-2])
     return ProductSummary(

@@ -12,6 +12,9 @@ and each of its columns, a vector along n, is multiplied at once:
         for k group: registers[r] += splat(a[r][k]) * column[k]
       acc[rows] += registers
 
+Two rows by two columns in an instruction need no square of four: two rows of the source side by
+side are a vector of B already, and `lanes` of them give two.
+
 The sum of an element has the order that it has with panels. At the end of k, and beyond the last
 row of the source, where a whole square would read what is not the user's, the elements of a column
 are loaded one by one.
@@ -27,6 +30,7 @@ from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.multiply_add import (
     add_column_sums,
     emit_multiply_add,
+    row_of_2x2,
     take_off_bias,
 )
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Multiply, VectorUnit
@@ -36,6 +40,7 @@ from tilewright.targets.cpu.dot.vectors import (
     counted_while,
     element_address,
     scaled,
+    shuffle,
     splat,
     transpose,
 )
@@ -80,6 +85,11 @@ class TransposedProduct:
         return "i32" if is_pair else self.multiply.lane_type
 
     @property
+    def square_lanes(self) -> int:
+        """The lanes of a square's vectors."""
+        return self.lanes // self.multiply.rows
+
+    @property
     def line(self) -> int:
         """How many k a square covers."""
         return self.lanes * self.per_lane
@@ -105,6 +115,8 @@ def reads_transposed(multiply: Multiply, source: str, lanes: int, n: int) -> boo
     Lanes hold a k-group as it lies in memory, or two f16 or bf16 that are widened one by one.
     """
     storage = STORAGE_TYPE[source]
+    if multiply.rows == 2:
+        return n % lanes == 0
     lane_bytes = multiply.lane_bytes
     is_same = storage == STORAGE_TYPE[multiply.b_element]
     is_group = is_same and multiply.k_group * STORAGE_BYTES[storage] == lane_bytes
@@ -250,27 +262,32 @@ class _Block:
 
     @property
     def num_chains(self) -> int:
-        """The accumulators, that of a biased A's excess included."""
-        return self.rows + self.product.multiply.bias_a
+        """The accumulators, that of a biased A's excess included; of two rows there are two."""
+        per_chain = self.product.multiply.rows
+        return -(-self.rows // per_chain) * per_chain + self.product.multiply.bias_a
 
     def add_line(self, number: str, chains: Sequence[str]) -> Sequence[str]:
         """A square: its columns one after the other."""
         fn, product = self.fn, self.product
         first = scaled(fn, number, product.line)
-        square = transpose(fn, product.lanes, product.square_type, self._load_square(first))
+        loaded, size = self._load_square(first), product.square_lanes
+        squares = [
+            transpose(fn, size, product.square_type, loaded[at : at + size])
+            for at in range(0, product.lanes, size)
+        ]
         rows = self._rows_of_a(first)
         step = 0
-        for column in square:
-            for vector in self._vectors(column):
-                chains = self._add(rows, step, vector, chains)
+        for columns in zip(*squares, strict=True):
+            for vectors in self._vectors(columns):
+                chains = self._add(rows, step, vectors, chains)
                 step += product.multiply.k_group
         return chains
 
     def add_group(self, number: str, chains: Sequence[str]) -> Sequence[str]:
         """One k-group of each row, element by element; rows beyond the last are the last."""
         first = scaled(self.fn, number, self.product.multiply.k_group)
-        vector = self._gathered(first)
-        return self._add(self._rows_of_a(first), 0, vector, chains)
+        vectors = self._gathered(first)
+        return self._add(self._rows_of_a(first), 0, vectors, chains)
 
     def store(self, chains: Sequence[str]) -> None:
         """Add the sums to the rows of the result."""
@@ -278,7 +295,7 @@ class _Block:
         scalar = product.multiply.accumulator_type
         align = ELEMENT_BYTES[product.multiply.accumulator]
         for row in range(self.rows):
-            value = chains[row]
+            value = self._sum_of_row(chains, row)
             if product.multiply.bias_a:
                 value = take_off_bias(fn, product.multiply, product.lanes, value, chains[-1])
             at = element_address(fn, scalar, "%c", row * product.ldc)
@@ -288,11 +305,18 @@ class _Block:
                 value = fn.value(f"{add} {product.acc_type} {old}, {value}")
             fn.emit(f"store {product.acc_type} {value}, ptr {at}, align {align}")
 
+    def _sum_of_row(self, chains: Sequence[str], row: int) -> str:
+        """The sums of one row of A."""
+        if self.product.multiply.rows == 1:
+            return chains[row]
+        first = row // 2 * 2
+        return row_of_2x2(self.fn, self.product.multiply, chains[first : first + 2], row % 2)
+
     def _load_square(self, first: str) -> list[str]:
         """A vector along k of each row of the source; what comes later is asked for."""
         fn, product = self.fn, self.product
         type_ = STORAGE_TYPE[product.source]
-        vector = f"<{product.lanes} x {product.square_type}>"
+        vector = f"<{product.square_lanes} x {product.square_type}>"
         fetch = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
         at = element_address(fn, type_, "%b", first)
         loaded: list[str] = []
@@ -306,26 +330,27 @@ class _Block:
                 fn.emit(f"call void {fetch}(ptr {later}, i32 0, i32 2, i32 1)")
         return loaded
 
-    def _vectors(self, column: str) -> list[str]:
-        """The vectors of B in a column of a square: itself, or two of 16 bits a lane, widened."""
+    def _vectors(self, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """The vectors of B in a column of each square, by k-groups: themselves, or two of 16 bits a
+        lane, widened."""
         fn, product = self.fn, self.product
-        if product.per_lane == product.multiply.k_group:
-            return [column]
-        lanes = product.lanes
+        if product.per_lane <= product.multiply.k_group:
+            return [columns]
+        (column,), lanes = columns, product.lanes
         upper = fn.value(f"lshr <{lanes} x i32> {column}, splat (i32 16)")
         narrow = [
             fn.value(f"trunc <{lanes} x i32> {value} to <{lanes} x i16>")
             for value in (column, upper)
         ]
-        return [self._widened(value) for value in narrow]
+        return [(self._widened(value),) for value in narrow]
 
     def _widened(self, value: str) -> str:
         product = self.product
         element, features = product.multiply.b_element, product.unit.features
         return emit_widen(self.fn, product.source, element, product.lanes, value, features)
 
-    def _gathered(self, first: str) -> str:
-        """A vector of B from its elements; those of a group beyond the depth are zero."""
+    def _gathered(self, first: str) -> tuple[str, ...]:
+        """The vectors of B from its elements; those of a group beyond the depth are zero."""
         fn, product = self.fn, self.product
         type_, group = STORAGE_TYPE[product.source], product.multiply.k_group
         kind = f"<{product.lanes * group} x {type_}>"
@@ -347,8 +372,13 @@ class _Block:
                 place = lane * group + part
                 vector = fn.value(f"insertelement {kind} {vector}, {type_} {element}, i64 {place}")
         if group == 1:
-            return self._widened(vector)
-        return fn.value(f"bitcast {kind} {vector} to <{product.lanes} x i32>")
+            return (self._widened(vector),)
+        lane = product.multiply.lane_type
+        groups = fn.value(f"bitcast {kind} {vector} to <{product.lanes} x {lane}>")
+        if product.multiply.rows == 1:
+            return (groups,)
+        halves = ((0, 1), (2, 3))
+        return tuple(shuffle(fn, 4, lane, groups, "poison", half) for half in halves)
 
     def _rows_of_a(self, first: str) -> list[str]:
         """Where each row of A has its element `first`; rows beyond the last are the last.
@@ -357,9 +387,10 @@ class _Block:
         """
         fn, product = self.fn, self.product
         type_ = STORAGE_TYPE[product.multiply.a_element]
-        rows = [element_address(fn, type_, "%a", first)]
+        at_once = product.multiply.rows
+        rows = [element_address(fn, type_, "%a", scaled(fn, first, at_once))]
         if product.lda is not None:
-            offsets = (row * product.lda for row in range(self.rows))
+            offsets = (row * product.lda for row in range(0, self.rows, at_once))
             return [element_address(fn, type_, rows[0], offset) for offset in offsets]
         while len(rows) < self.rows:
             exists = fn.value(f"icmp slt i64 {len(rows)}, %rows")
@@ -368,18 +399,26 @@ class _Block:
         return rows
 
     def _add(
-        self, rows: Sequence[str], offset: int, vector: str, chains: Sequence[str]
+        self, rows: Sequence[str], offset: int, vectors: Sequence[str], chains: Sequence[str]
     ) -> list[str]:
         """Add the products of a k-group, at `offset` in the rows of A, to each chain."""
         fn, multiply, lanes = self.fn, self.product.multiply, self.product.lanes
-        type_ = STORAGE_TYPE[multiply.a_element]
-        align = ELEMENT_BYTES[multiply.a_element]
+        type_, count = STORAGE_TYPE[multiply.a_element], len(vectors)
         following: list[str] = []
-        for row, chain in zip(rows, chains[: self.rows], strict=True):
-            at = element_address(fn, type_, row, offset)
-            scalar = fn.value(f"load {multiply.lane_type}, ptr {at}, align {align}")
-            spread = splat(fn, lanes, multiply.lane_type, scalar)
-            following.append(emit_multiply_add(fn, multiply, lanes, chain, spread, vector))
+        for number, row in enumerate(rows):
+            at = element_address(fn, type_, row, offset * multiply.rows)
+            value = self._load_a(at)
+            for vector, chain in zip(vectors, chains[number * count :], strict=False):
+                following.append(emit_multiply_add(fn, multiply, lanes, chain, value, vector))
         if multiply.bias_a:
-            following.append(add_column_sums(fn, multiply, lanes, chains[-1], vector))
+            following.append(add_column_sums(fn, multiply, lanes, chains[-1], vectors[0]))
         return following
+
+    def _load_a(self, at: str) -> str:
+        """A k-group of a row in every lane, or those of two rows."""
+        fn, multiply = self.fn, self.product.multiply
+        lane, align = multiply.lane_type, ELEMENT_BYTES[multiply.a_element]
+        if multiply.rows == 2:
+            return fn.value(f"load <2 x {lane}>, ptr {at}, align {align}")
+        scalar = fn.value(f"load {lane}, ptr {at}, align {align}")
+        return splat(fn, self.product.lanes, lane, scalar)

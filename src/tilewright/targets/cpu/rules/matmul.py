@@ -14,7 +14,14 @@ from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.packing import emit_pack
 from tilewright.targets.cpu.dot.spec import DotSpec, SourceTile
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key
-from tilewright.targets.cpu.ops import DotOp, PackOp
+from tilewright.targets.cpu.ops import (
+    AMX_UNITS,
+    SPLIT_AMX_UNIT,
+    UNIT_2X2,
+    DotOp,
+    PackOp,
+    unit_of,
+)
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.services import CpuServices
 
@@ -32,15 +39,12 @@ def pointee(value: SSAValue) -> Attribute:
     return value.type.pointee
 
 
-SPLIT_UNIT = "amx f16"
-"""The unit whose packed operands are not what their products are of."""
-
-
 @CPU_RULES.register(DotOp)
 def _dot(ctx: EmitContext, op: DotOp) -> None:
     cpu = services(ctx)
     shape = (op.m.value.data, op.n.value.data, op.k.value.data)
-    is_split = op.unit is not None and op.unit.data == SPLIT_UNIT
+    # The packed operands of that unit are not what its products are of.
+    is_split = unit_of(op) == SPLIT_AMX_UNIT
     spec = dot_spec(
         ir.f16 if is_split else pointee(op.a),
         ir.f16 if is_split else pointee(op.b if op.b_source is None else op.b_source),
@@ -58,7 +62,8 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
         next_b=next_b,
         packs_b=op.b_source is not None and op.transposed_b is None,
         transposed_b=op.transposed_b is not None,
-        is_amx=op.unit is not None,
+        is_amx=unit_of(op) in AMX_UNITS,
+        is_2x2=unit_of(op) == UNIT_2X2,
         is_limited=op.depth is not None,
         has_row_limit=op.rows is not None and op.depth is None,
         has_target=op.target is not None,
@@ -83,7 +88,7 @@ def _pack(ctx: EmitContext, op: PackOp) -> None:
     role: Literal["a", "b"] = "a" if op.role.data == "a" else "b"
     source = pointee(op.src)
     spec = _operand_spec(cpu, source, role, op.rows.value.data, op.columns.value.data)
-    spec = replace(spec, is_amx=op.unit is not None)
+    spec = replace(spec, is_amx=unit_of(op) in AMX_UNITS, is_2x2=unit_of(op) == UNIT_2X2)
     function = emit_pack(ctx.module, spec.pack_spec(role, op.transposed is not None))
     stride = ctx.value(op.stride)
     if ir.width_bits(op.stride.type) < 64:

@@ -29,7 +29,7 @@ class PackForm:
 
     `role` "a" or "b"; `transposed`: `value` holds the operand's transpose; `from_memory`: it
     is packed straight from a load's memory; `element` is the type the microkernel reads;
-    `is_amx`: in the layout of that unit.
+    `unit`: in the layout of that unit, as the IR calls it.
     """
 
     value: SSAValue
@@ -37,12 +37,12 @@ class PackForm:
     transposed: bool
     from_memory: bool
     element: Attribute
-    is_amx: bool = False
+    unit: str = ""
 
     @property
     def form(self) -> tuple[object, ...]:
         """What two forms of one value share if they are the same."""
-        return self.role, self.transposed, self.from_memory, self.element, self.is_amx
+        return self.role, self.transposed, self.from_memory, self.element, self.unit
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp
 from tilewright.support.rules import RuleTable
+from tilewright.targets.cpu.dot.panels import RowLayout
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
-from tilewright.targets.cpu.dot.units import choose_unit
+from tilewright.targets.cpu.dot.units import choose_unit, unit_key
 from tilewright.targets.cpu.nests.access import is_volatile
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
 from tilewright.targets.cpu.schedule.few_elements import sources_of_exchange
@@ -231,7 +232,7 @@ def _operand_form(
     element = packed_element(multiply.a_element if role == "a" else multiply.b_element)
     value, transposed = _untransposed(operand)
     from_memory = len(shape_of(value.type)) == 2 and _is_packable(value, bufferization.structure)
-    form = PackForm(value, role, transposed, from_memory, element, spec.is_amx)
+    form = PackForm(value, role, transposed, from_memory, element, unit_key(spec))
     if from_memory:
         return _place_after(form, bufferization)
     if is_inline(value):
@@ -264,7 +265,7 @@ def _is_direct(
     value = form.value
     rows, columns = shape_of(value.type)[-2:]
     layout = spec.a_layout
-    if form.transposed or layout.bias or layout.stride_elems(columns) != columns:
+    if form.transposed or not _is_plain(layout, columns):
         return False
     assert layout.parts == 1, "the rows of several parts are longer"
     if element_of(value.type) == form.element:
@@ -294,7 +295,13 @@ def is_direct(form: PackForm, spec: DotSpec, bufferization: Bufferization) -> bo
     columns = shape_of(form.value.type)[-1]
     layout = spec.a_layout
     stored = bufferization.elements.get(form.value) or element_of(form.value.type)
-    return not layout.bias and layout.stride_elems(columns) == columns and stored == form.element
+    return _is_plain(layout, columns) and stored == form.element
+
+
+def _is_plain(layout: RowLayout, columns: int) -> bool:
+    """Whether the rows of an A of so many columns are those of any other tile."""
+    has_gaps = layout.stride_elems(columns) != columns
+    return not (layout.bias or has_gaps or layout.rows > 1)
 
 
 def _untransposed(value: SSAValue) -> tuple[SSAValue, bool]:
