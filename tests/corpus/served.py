@@ -78,6 +78,43 @@ def sequences(
 
 
 @tilewright.jit
+def cached(
+    q, keys, values, starts, lengths, out, most,
+    M: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
+):  # fmt: skip
+    """Attention of new tokens, one sequence behind another, to what is cached of each.
+
+    Programs without a token end before they read how much that is.
+    """
+    first = tl.load(starts + tl.program_id(1))
+    count = tl.load(starts + tl.program_id(1) + 1) - first
+    row = tl.program_id(0) * M
+    if row >= count:
+        return
+    length = tl.load(lengths + tl.program_id(1))
+    if length <= 0:
+        return
+    i, d = row + tl.arange(0, M), tl.arange(0, D)
+    places = (first + i)[:, None] * D + d[None, :]
+    tile = tl.load(q + places, mask=(i < count)[:, None], other=0.0)
+    acc = tl.zeros((M, D), tl.float32)
+    total, highest = tl.zeros((M,), tl.float32), tl.full((M,), -1e30, tl.float32)
+    for start in range(0, length, N):
+        j = start + tl.arange(0, N)
+        at = (tl.program_id(1) * most + j)[:, None] * D + d[None, :]
+        k = tl.load(keys + at, mask=(j < length)[:, None], other=0.0)
+        scores = tl.where((j < length)[None, :], tl.dot(tile, k.T), -1e30)
+        top = tl.maximum(highest, tl.max(scores, 1))
+        p = tl.exp2(scores - top[:, None])
+        scale = tl.exp2(highest - top)
+        total = total * scale + tl.sum(p, 1)
+        v = tl.load(values + at, mask=(j < length)[:, None], other=0.0)
+        acc = tl.dot(p.to(tl.float16), v, acc * scale[:, None])
+        highest = top
+    tl.store(out + places, acc / total[:, None], mask=(i < count)[:, None])
+
+
+@tilewright.jit
 def blocks_of_pages(
     q, keys, values, table, lengths, out, queries, rows, most,
     M: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
@@ -164,6 +201,31 @@ def sequences_case(
     return Case(name, sequences, grid, inputs, reference, Close(2e-2, 2e-2))
 
 
+def cached_case(
+    tokens: tuple[int, ...], lengths: tuple[int, ...], keys: int, d: int, name: str
+) -> Case:
+    """New tokens of each sequence and the length of its cache, either of which may be 0."""
+    starts, most = np.cumsum((0, *tokens)).astype(np.int32), max(lengths)
+
+    def inputs(rng: np.random.Generator) -> Values:
+        new, old = (int(starts[-1]), d), (len(lengths) * most, d)
+        shapes = {"q": new, "keys": old, "values": old}
+        arrays = {of: normal(rng, shape, np.float16) for of, shape in shapes.items()}
+        numbers = {"starts": starts, "lengths": np.array(lengths, np.int32)}
+        sizes = {"most": most, "M": 128, "N": keys, "D": d}
+        return {**arrays, **numbers, "out": blank(new), **sizes}
+
+    def reference(v: SimpleNamespace) -> None:
+        for at, (first, end) in enumerate(pairwise(starts)):
+            own = slice(at * most, at * most + lengths[at])
+            if lengths[at]:
+                scores = wide(v.q)[first:end] @ wide(v.keys)[own].T
+                v.out[first:end] = _attended(scores, wide(v.values)[own], causal=False)
+
+    grid = (max(1, -(-max(tokens) // 128)), len(lengths))
+    return Case(name, cached, grid, inputs, reference, Close(2e-2, 2e-2))
+
+
 def blocks_of_pages_case(lengths: tuple[int, ...], keys: int, d: int, name: str) -> Case:
     """One tile of queries a sequence; lengths of 1 and more."""
     most = max(-(-length // keys) for length in lengths)
@@ -223,6 +285,7 @@ _PAGES = (
 SERVED = [
     Partitioned(sequences_case((130, 0, 17), 2, 64, 64, "sequences", causal=False), _SEQUENCES),
     Partitioned(sequences_case((200, 65), 1, 64, 64, "sequences-causal", causal=True), _SEQUENCES),
+    Partitioned(cached_case((130, 0, 17, 9), (70, 5, 130, 0), 64, 64, "cached"), _SEQUENCES),
     Partitioned(blocks_of_pages_case((100, 1, 65), 32, 64, "blocks-of-pages"), _PAGES),
 ]
 """Those whose rings a schedule names."""

@@ -39,6 +39,7 @@ SUBJECTS = {
     "schedule/partition/conditions": ("ops/memory/ir",),
     "schedule/partition/apart": ("ops/descriptors/ir",),
     "schedule/partition/early_products": ("ops/staging", "ops/memory/ir"),
+    "schedule/partition/lifted_reads": ("ops/memory/ir", "ops/control_flow"),
     "schedule/partition/release_late": ("ops/staging",),
     "schedule/partition/wait_in_loops": ("ops/staging",),
     "schedule/partition/wait_late": ("ops/staging",),

@@ -93,14 +93,19 @@ def reads_in_front(
     All roles have to find the same, though one stores what another one has not read yet. So what
     stands in front of all loops, branches and stores stays in front of the roles.
     """
-    found: list[Operation] = []
+    first: list[Operation] = []
     for op in needed.block.ops:
         if is_control_flow(op) or writes_global(op):
             break
-        if isinstance(op, LoadOp) and _is_number(op) and op not in loads and op not in known:
-            found.append(op)
+        first.append(op)
+    return [op for op in steering_reads(needed, loads) if op in first and op not in known]
+
+
+def steering_reads(needed: Slice, loads: Sequence[Operation]) -> list[LoadOp]:
+    """The numbers of memory that loops and branches around loads follow from, wherever read."""
     steering = _steering(needed)
-    return [op for op in found if op in steering.ops]
+    reads = (op for op in sorted_ops(steering) if isinstance(op, LoadOp))
+    return [op for op in reads if _is_number(op) and op not in loads]
 
 
 def _why_not_in_front(op: Operation, needed: Slice) -> str:

@@ -27,6 +27,7 @@ from tilewright.ir.types import i32
 from tilewright.ops.channels import CHANNEL, ChannelOp, GetOp, MeetOp, PutOp
 from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.function import FuncOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.roles import RolesOp
 from tilewright.schedule.partition.conditions import (
     is_assumption,
@@ -35,6 +36,7 @@ from tilewright.schedule.partition.conditions import (
     require_known_effects,
     require_memory_order,
     require_scalars,
+    steering_reads,
 )
 from tilewright.schedule.partition.cuts import is_root
 from tilewright.schedule.partition.lives import Site, block_of, require_one_at_a_time
@@ -137,6 +139,18 @@ def _pair_of(kernel: FuncOp, schedule: Schedule) -> tuple[Role, Role]:
     if others[0].split == "tiles" and schedule.turns is not None:
         raise Refused(kernel, "replicas that take whole tiles take turns for those already")
     return loads[0], others[0]
+
+
+def hidden_reads(kernel: FuncOp, sites: Sequence[Site]) -> list[LoadOp]:
+    """The reads of numbers that steer the loads of rings and do not stand in front of it all.
+
+    `lift_reads` may bring them there.
+    """
+    body = kernel.body.block
+    loads = [load for site in sites for load in site.loads]
+    needed = _load_slice(body, loads)
+    front = reads_in_front(needed, loads)
+    return [op for op in steering_reads(needed, loads) if op not in front]
 
 
 def loaded_ahead(

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType, layout_of
-from tilewright.ir.locations import span_of
+from tilewright.ir.locations import describe, span_of
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule import Epilogue, Role, Schedule
@@ -30,7 +30,13 @@ from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import role_around
 from tilewright.passes.persist import tile_loops, undo
-from tilewright.schedule.partition.form_roles import form_roles, loaded_ahead, sites_of
+from tilewright.schedule.partition.form_roles import (
+    form_roles,
+    hidden_reads,
+    loaded_ahead,
+    sites_of,
+)
+from tilewright.schedule.partition.lifted_reads import lift_reads
 from tilewright.schedule.partition.lives import Site
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
@@ -99,16 +105,21 @@ class FormRoles(Pass):
     def _try(self, kernel: FuncOp, schedule: Schedule) -> Refused | None:
         """Make the roles of a schedule; why not, with the kernel as it was."""
         gpu = _Gpu(kernel, self.machine, schedule.epilogue)
-        before = kernel.body.clone() if makes_maps(kernel) else None
+        before: Region | None = None
         try:
             _require_rings(kernel, schedule)
-            known = frozenset[Operation]() if before is None else keep_order(kernel)
-            loads = loaded_ahead(kernel, sites_of(kernel, schedule), known)
+            sites = sites_of(kernel, schedule)
+            hidden = hidden_reads(kernel, sites)
+            before = kernel.body.clone() if hidden or makes_maps(kernel) else None
+            lift_reads(kernel.body.block, hidden)
+            known = keep_order(kernel) if makes_maps(kernel) else frozenset[Operation]()
+            loads = loaded_ahead(kernel, sites, known)
             guards = overlap_guards(kernel, loads, may_overlap=self.may_overlap, known=known)
             form_roles(kernel, schedule, gpu, known)
             add_guards(kernel, guards)
-            if known:
-                annotate_schedule(kernel, replace(schedule, reasons=(*schedule.reasons, _MEETS)))
+            lifted = (op for op in hidden if op.parent is kernel.body.block)
+            reasons = (*((_MEETS,) if known else ()), *map(_lifted, lifted))
+            annotate_schedule(kernel, replace(schedule, reasons=(*schedule.reasons, *reasons)))
         except Refused as refused:
             if has_tasks(kernel):
                 raise refused_tasks(refused) from refused
@@ -117,6 +128,11 @@ class FormRoles(Pass):
                 _restore(kernel, before)
             return refused
         return None
+
+
+def _lifted(read: Operation) -> str:
+    """That a number is read before the branch in which it stands."""
+    return f"the number loaded at {describe(read)} is read in front of its branch, for all roles"
 
 
 def _require_rings(kernel: FuncOp, schedule: Schedule) -> None:
