@@ -12,15 +12,16 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.corpus.case import Case, Values, blank
-from tests.corpus.forming import formed
+from tests.corpus.forming import formed, run_formed, run_tiles
 from tests.corpus.run import tile_module
 from tests.corpus.threads import gpu_request
-from tilewright.ir.schedule_attributes import annotate_schedule
+from tilewright.ir.schedule_attributes import COMMON, annotate_schedule
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ir.text import print_module
 from tilewright.jit import JITFunction
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.function import find_kernel
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
 
@@ -158,6 +159,10 @@ def read_late(a, b, c, n, M: tl.constexpr, K: tl.constexpr, WAY: tl.constexpr):
     if WAY == "in a branch":
         length = n
         if n > 64:
+            length = tl.load(places + 64 // n)
+    elif WAY == "":
+        length = n
+        if n > 64:
             length = tl.load(places)
     elif WAY == "behind a loop":
         first = 0
@@ -183,7 +188,7 @@ def read_late(a, b, c, n, M: tl.constexpr, K: tl.constexpr, WAY: tl.constexpr):
 def read_behind_return(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
     if n < 3:
         return
-    length = tl.load(c.to(tl.pointer_type(tl.int32)))
+    length = tl.load(c.to(tl.pointer_type(tl.int32)) + 64 // n)
     x = tl.make_tensor_descriptor(a, [M, n], [n, 1], [M, K])
     y = tl.make_tensor_descriptor(b, [n, M], [M, 1], [K, M])
     acc = tl.zeros((M, M), tl.float32)
@@ -290,6 +295,23 @@ def test_a_number_that_is_read_too_late_says_behind_what(way: str) -> None:
         return {**given(rng), "WAY": way}
 
     require_said(replace(case, inputs=inputs), way)
+
+
+def test_a_number_of_a_branch_is_read_in_front_of_it() -> None:
+    case = case_of(read_late)
+    given = case.inputs
+
+    def inputs(rng: np.random.Generator) -> Values:
+        places = np.full((128, 128), 64, np.int32).view(np.float32)  # one step of the two
+        halves = {of: rng.standard_normal((128, 128)).astype(np.float16) for of in "ab"}
+        return {**given(rng), **halves, "c": places, "WAY": ""}
+
+    case = replace(case, inputs=inputs)
+    module, remarks = formed(case, ONE)
+    assert remarks == ()
+    (read,) = (op for op in find_kernel(module).body.block.ops if isinstance(op, LoadOp))
+    assert read.mask is not None and COMMON in read.attributes
+    np.testing.assert_array_equal(run_formed(case, ONE)["c"], run_tiles(case)["c"])
 
 
 def test_a_number_that_is_read_behind_an_early_return_says_so() -> None:
