@@ -253,6 +253,18 @@ def test_the_launch_of_a_compiled_kernel_takes_what_torch_passes() -> None:
     assert seen == [("enter", "launch"), ("exit", "launch")] * 3
 
 
+IMPORTS = """
+import sys
+import triton.compiler, triton.testing, triton.tools, triton.knobs
+print([name for name in sys.modules if name.startswith("tilewright._alias.")])
+"""
+
+
+def test_no_module_of_the_alias_is_loaded_a_second_time_under_its_own_name(tmp_path: Path) -> None:
+    result = run_script(tmp_path / "script.py", IMPORTS, {})
+    assert result.stdout == "[]\n", result.stderr
+
+
 def test_a_constexpr_without_a_value_is_named() -> None:
     source = triton.compiler.ASTSource(scale_kernel, SIGNATURE, {"factor": 3})
     with pytest.raises(triton.CompilationError, match="`BLOCK` has no value"):

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from tilewright._alias.triton.compiler.kernel_launcher import Launcher, Run
 from tilewright.compiler.request import CompileRequest
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.driver import LoadedKernel
@@ -19,6 +18,7 @@ from tilewright.support.forking import FORK_GATE
 
 from .. import knobs
 from ..backends.compiler import GPUTarget
+from .kernel_launcher import Launcher, Run
 
 if TYPE_CHECKING:
     from .source import ASTSource
