@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -251,6 +252,86 @@ def test_the_launch_of_a_compiled_kernel_takes_what_torch_passes() -> None:
         )
     np.testing.assert_array_equal(out, x * 3)
     assert seen == [("enter", "launch"), ("exit", "launch")] * 3
+
+
+def run_scale(kernel, grid, x, out, *, enter=None, exit=None) -> None:
+    """Run it as torch does."""
+    kernel.run(*grid, 0, kernel.function, kernel.packed_metadata, "launch", enter, exit,
+               *(x, out, x.size, 3, 16))  # fmt: skip
+
+
+def python_calls(function) -> int:
+    """How many functions of Python a call of `function` calls."""
+    calls = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame) if event == "call" else None)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return len(calls) - 1
+
+
+def test_a_compiled_kernel_runs_without_python_from_the_second_time_on() -> None:
+    kernel = compiled_scale()
+    kernel._init_handles()
+    x, out = arrays(32)
+    chain = triton.knobs.runtime.launch_enter_hook
+    launch = lambda: kernel.run(  # noqa: E731 - one call, counted
+        *(2, 1, 1, 0, kernel.function, kernel.packed_metadata, None, chain, None),
+        *(x, out, 32, 3, 16),
+    )
+    assert python_calls(launch) > 0
+    out[:] = 0
+    assert python_calls(launch) == 0
+    np.testing.assert_array_equal(out, x * 3)
+
+
+def test_a_hook_that_comes_after_launches_without_python_is_called_until_it_goes() -> None:
+    kernel = compiled_scale()
+    kernel._init_handles()
+    x, out = arrays(32)
+    chain, seen = triton.knobs.runtime.launch_exit_hook, []
+    for hooks in ([], [], [seen.append], [seen.append], []):
+        chain.calls = hooks
+        out[:] = 0
+        run_scale(kernel, (2, 1, 1), x, out, exit=chain)
+        np.testing.assert_array_equal(out, x * 3)
+    assert seen == ["launch"] * 2
+
+
+def test_a_hook_that_is_no_chain_is_called_whatever_it_holds() -> None:
+    class Recorder:
+        calls = ()
+
+        def __call__(self, metadata) -> None:
+            seen.append(metadata)
+
+    kernel, seen = compiled_scale(), []
+    kernel._init_handles()
+    x, out = arrays(32)
+    for hook in (None, None, Recorder(), None):
+        run_scale(kernel, (2, 1, 1), x, out, enter=hook)
+    assert seen == ["launch"]
+
+
+def test_arguments_of_other_types_are_refused_after_launches_without_python() -> None:
+    kernel = compiled_scale()
+    kernel._init_handles()
+    x, out = arrays(32)
+    for _ in range(2):
+        run_scale(kernel, (2, 1, 1), x, out)
+    for count in (0, 2, 9, 13, 15):
+        with pytest.raises((TypeError, triton.TritonError)):
+            kernel.run(*(2, 1, 1, 0, 0, None, None, None, None, x, out, 32, 3, 16, 1)[:count])
+    frozen = out.copy()
+    frozen.flags.writeable = False
+    with pytest.raises(triton.TritonError):
+        run_scale(kernel, (2, 1, 1), x, frozen)
+    out[:] = 0
+    run_scale(kernel, (0, 1, 1), x, out)
+    assert not out.any()
+    run_scale(kernel, (2, 1, 1), x, out)
+    np.testing.assert_array_equal(out, x * 3)
 
 
 IMPORTS = """

@@ -200,6 +200,35 @@ fail:
   ret i32 0
 }
 
+; None, or an object of the recorded type whose attribute is false: a chain without hooks.
+define internal i32 @guard_empty(ptr %table, ptr %row, ptr %arg) {
+  %none = call ptr @table_entry(ptr %table, i64 $table_none)
+  %is.none = icmp eq ptr %arg, %none
+  br i1 %is.none, label %yes, label %type
+type:
+  %wanted = call ptr @table_entry(ptr %row, i64 $row_type)
+  %exact = call i1 @type_is(ptr %arg, ptr %wanted)
+  br i1 %exact, label %ask, label %fail
+ask:
+  %name = call ptr @table_entry(ptr %row, i64 $row_object)
+  %value = call ptr @PyObject_GetAttr(ptr %arg, ptr %name)
+  %missing = icmp eq ptr %value, null
+  br i1 %missing, label %raise, label %truth
+truth:
+  %true = call i32 @PyObject_IsTrue(ptr %value)
+  call void @Py_DecRef(ptr %value)
+  switch i32 %true, label %fail [
+    i32 0, label %yes
+    i32 -1, label %raise
+  ]
+yes:
+  ret i32 1
+fail:
+  ret i32 0
+raise:
+  ret i32 -1
+}
+
 define internal i32 @check_row(ptr %table, ptr %row, ptr %arg, ptr %slots) {
 entry:
   %index = call i64 @row_entry(ptr %row, i64 $row_slot)
@@ -220,6 +249,7 @@ entry:
     i32 $kind_identical, label %identical
     i32 $kind_equal, label %equal
     i32 $kind_same_float, label %same.float
+    i32 $kind_empty, label %empty
   ]
 ignored:
   ret i32 1
@@ -263,6 +293,9 @@ equal:
 same.float:
   %r.same.float = call i32 @guard_same_float(ptr %table, ptr %row, ptr %arg)
   ret i32 %r.same.float
+empty:
+  %r.empty = call i32 @guard_empty(ptr %table, ptr %row, ptr %arg)
+  ret i32 %r.empty
 fail:
   ret i32 0
 }

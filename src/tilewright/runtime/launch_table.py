@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import struct
+import sys
 from typing import TYPE_CHECKING
 
 from tilewright.support.dataclass import dataclass, replace
@@ -48,6 +49,7 @@ TABLE_FIELDS: dict[str, int] = {
     "strides_name": 184,
     "block_shape_name": 192,
     "padding_name": 200,
+    "run_calls": 208,
 }
 TABLE_HEADER_BYTES = 256
 
@@ -80,6 +82,7 @@ KINDS: dict[str, int] = {
     "typed_tensor": 11,
     "fixed": 12,
     "descriptor": 13,
+    "empty": 14,
 }
 
 # Offsets in `TensorAccessors`: functions, each followed by its second argument.
@@ -315,6 +318,11 @@ def fixed(slot: int, word: int) -> Guard:
 def ignored() -> Guard:
     """Any argument; the kernel does not depend on it."""
     return Guard("ignored")
+
+
+def empty(cls: type, attribute: str) -> Guard:
+    """None, or an object of exactly the type `cls` whose `attribute` is false."""
+    return Guard("empty", type=cls, object=sys.intern(attribute))
 
 
 def _alignment(is_aligned: bool | None) -> int:

@@ -2,7 +2,8 @@
 
 A native callable knows up to eight ways of calling a kernel: how many arguments, which keywords,
 and the launch table to check them against. Where one fits, the call is a walk over that table;
-where none does, it goes to Python, which launches and may add a way.
+where none does, it goes to Python, which launches and may add a way. `RunCalls` is the same for
+`CompiledKernel.run`, whose grid comes in three arguments.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 MAX_WAYS = 8
+_METH_FASTCALL = 0x80
 _METH_FASTCALL_KEYWORDS = 0x80 | 0x02
 # Guards of constants; the others fill a slot.
 _CONSTANT_KINDS = frozenset(("ignored", "identical", "equal", "same_float"))
@@ -83,23 +85,51 @@ class CallForm:
     defaults: tuple[object, ...]
 
 
-class WarmCalls:
-    """The native callable of one kernel and the ways of calling that it knows.
+class _KnownWays:
+    """A native function and the ways of calling that it knows.
 
-    `call(grid, *args, **kwargs)` launches and returns the compiled kernel; what it does not know
-    goes to `fallback`, which is called the same way.
+    `name` is the field of a launch table that has the function's address, `first` any launcher
+    with a table, `flags` how Python calls the function. What it does not know goes to `fallback`,
+    which is called the same way.
     """
 
-    def __init__(self, fallback: Callable[..., object], first: Launch) -> None:
+    def __init__(
+        self, name: str, flags: int, fallback: Callable[..., object], first: Launch
+    ) -> None:
         self._state = _State(fallback=id(fallback))
         self._owners: list[tuple[object, ...]] = []
         self._next = 0
         table = cast("bytes", cast("_NativeLaunch", first).__self__[0])
-        (address,) = struct.unpack_from("q", table, TABLE_FIELDS["warm"])
-        method = MethodDefinition(b"launch", address, _METH_FASTCALL_KEYWORDS, None)
+        (address,) = struct.unpack_from("q", table, TABLE_FIELDS[name])
+        method = MethodDefinition(b"launch", address, flags, None)
         state = struct.pack("q", ctypes.addressof(self._state))
         owned = (state, self._state, fallback, method, first)
         self.call: Launch = new_function(ctypes.byref(method), owned, None)
+
+    def forget(self) -> None:
+        """Send every call to the fallback, also of callables that somebody keeps."""
+        self._state.count = 0
+        self._owners, self._next = [], 0
+
+    def _keep(self, way: _Way, owner: tuple[object, ...]) -> None:
+        index = self._next % MAX_WAYS
+        self._next += 1
+        self._state.entries[index] = way
+        if index < len(self._owners):
+            self._owners[index] = owner
+            return
+        self._owners.append(owner)
+        self._state.count = len(self._owners)
+
+
+class WarmCalls(_KnownWays):
+    """The native callable of one kernel, `call(grid, *args, **kwargs)`.
+
+    It launches and returns the compiled kernel.
+    """
+
+    def __init__(self, fallback: Callable[..., object], first: Launch) -> None:
+        super().__init__("warm", _METH_FASTCALL_KEYWORDS, fallback, first)
 
     def add(self, launcher: Launch, kernel: object, form: CallForm) -> bool:
         """Learn to launch `kernel` by `launcher` for calls of a form; whether that can be done."""
@@ -126,39 +156,51 @@ class WarmCalls:
         self._keep(way, owner)
         return True
 
-    def forget(self) -> None:
-        """Send every call to the fallback, also of callables that somebody keeps."""
-        self._state.count = 0
-        self._owners, self._next = [], 0
 
-    def _keep(self, way: _Way, owner: tuple[object, ...]) -> None:
-        index = self._next % MAX_WAYS
-        self._next += 1
-        self._state.entries[index] = way
-        if index < len(self._owners):
-            self._owners[index] = owner
-            return
-        self._owners.append(owner)
-        self._state.count = len(self._owners)
+class RunCalls(_KnownWays):
+    """The native callable `call(grid_x, grid_y, grid_z, *args)` of one compiled kernel."""
+
+    def __init__(self, fallback: Callable[..., object], first: Launch) -> None:
+        super().__init__("run_calls", _METH_FASTCALL, fallback, first)
+
+    def add(self, launcher: Launch, positions: Sequence[int], leading: Sequence[Guard]) -> None:
+        """Learn to launch by `launcher`, whose arguments stand at `positions` among `args`.
+
+        `leading` are guards of the first of `args`, which fill no slots.
+        """
+        owned = cast("_NativeLaunch", launcher).__self__
+        table, guards = cast("bytes", owned[0]), cast("tuple[Guard, ...]", owned[3])
+        rows = [*zip(leading, range(len(leading)), strict=True)]
+        rows += zip(guards, positions, strict=True)
+        run_table = _with_rows(table, rows)
+        owner = (run_table, owned, *leading)
+        num_args = max((position for _, position in rows), default=-1) + 1
+        self._keep(_Way(num_args=num_args, table=address_of(run_table), owner=id(owner)), owner)
 
 
 def _placed_table(table: bytes, guards: Sequence[Guard], form: CallForm) -> bytes | None:
     """The table with its rows at the positions of a call; None where a default has no slot."""
-    rows: list[bytes] = []
-    (num_slots,) = struct.unpack_from("q", table, TABLE_FIELDS["num_slots"])
+    rows: list[tuple[Guard, int]] = []
     for guard, position, default in zip(guards, form.positions, form.defaults, strict=True):
         if position is not None:
-            rows.append(guard.pack(num_slots - 1, position))
+            rows.append((guard, position))
             continue
         if guard.kind in _CONSTANT_KINDS:
             continue
         word = _slot_word(guard, default)
         if guard.slot is None or word is None:
             return None
-        rows.append(fixed(guard.slot, word).pack(num_slots - 1, -1))
+        rows.append((fixed(guard.slot, word), -1))
+    return _with_rows(table, rows)
+
+
+def _with_rows(table: bytes, rows: Sequence[tuple[Guard, int]]) -> bytes:
+    """The table with other rows: guards, each with the position of its argument in a call."""
+    (num_slots,) = struct.unpack_from("q", table, TABLE_FIELDS["num_slots"])
+    packed = [guard.pack(num_slots - 1, position) for guard, position in rows]
     header = bytearray(table[:TABLE_HEADER_BYTES])
     struct.pack_into("q", header, TABLE_FIELDS["num_rows"], len(rows))
-    return b"".join((bytes(header), *rows))
+    return b"".join((bytes(header), *packed))
 
 
 def _slot_word(guard: Guard, value: object) -> int | None:

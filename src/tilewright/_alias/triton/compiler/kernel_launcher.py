@@ -19,15 +19,21 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.driver import FastLaunch, LoadedKernel
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.launch_numbers import fits
+from tilewright.runtime.launch_table import empty, ignored
+from tilewright.runtime.warm import RunCalls, is_native
 from tilewright.support.errors import MissingArgument, TilewrightError, UnexpectedArgument
 from tilewright.support.forking import FORK_GATE
 
+from .._settings import HookChain
 from ..runtime.raising import as_launch_raises
 
 _MAX_LAUNCHERS = 4
+# What stands between the grid and the arguments of `run`: stream, function, packed and launch
+# metadata, which a CPU needs for nothing, and the hooks.
+_NO_HOOKS = empty(HookChain, "calls")
+_LEADING = (*(ignored(),) * 4, _NO_HOOKS, _NO_HOOKS)
 
-
-Run = Callable[..., None]
+Run = Callable[..., object]
 
 
 class Launcher:
@@ -46,6 +52,7 @@ class Launcher:
         self._has_streams = request.target not in HOST_TARGETS
         self._is_checked = bool(request.options.get("checked"))
         self.facts_of = None if self._is_checked else facts_of(request, stored)
+        self._calls: RunCalls | None = None
         self.run = self._make_run()
 
     def _make_run(self) -> Run:
@@ -77,7 +84,17 @@ class Launcher:
             if launch_exit_hook:
                 launch_exit_hook(launch_metadata)
 
-        return run
+        return self._without_python(run)
+
+    def _without_python(self, run: Run) -> Run:
+        """The same as `run`; on a CPU natively, where no hooks are set."""
+        if self._has_streams or self.facts_of is None:
+            return run
+        launcher = self._module.fast_launcher((), ())
+        if launcher is None or not is_native(launcher):
+            return run
+        self._calls = RunCalls(run, launcher)
+        return self._calls.call
 
     def _launch_slowly(
         self, launchers: list[FastLaunch], grid: tuple[int, int, int], args: tuple[object, ...]
@@ -98,11 +115,18 @@ class Launcher:
             if launcher is not None:
                 launchers.insert(0, launcher)
                 del launchers[_MAX_LAUNCHERS:]
+                self._learn(launcher, len(args))
         stream = int(str(args[-1])) if self._has_streams else None
         if self._is_checked:
             values.extend(memory_bounds(self._specialization, named))
         if 0 not in grid:
             (other or self._module).launch(grid, values, stream)
+
+    def _learn(self, launcher: FastLaunch, num_args: int) -> None:
+        """Let the native `run` launch by `launcher`."""
+        if self._calls is not None:
+            positions = range(len(_LEADING), len(_LEADING) + num_args)
+            self._calls.add(launcher, positions, _LEADING)
 
     def _current_stream(self) -> int:
         """The stream that this thread works on: a launch that names none goes there."""
