@@ -57,7 +57,11 @@ def spread_along(layout: LinearLayout, axis: int) -> AxisSpread:
     for in_dim in ("register", "lane", "warp"):
         for vector in layout.basis_images(in_dim):
             if not _is_plain(vector, axis):
-                raise UnsupportedLayout(f"a bit of {layout!r} moves along dim {axis} and others")
+                sizes = "x".join(map(str, layout.shape))
+                raise UnsupportedLayout(
+                    f"registers or threads of the tile of {sizes} differ along dim {axis} and "
+                    "others at once"
+                )
     positions = tuple(at[axis] for at in layout.register_offsets())
     groups: list[dict[int, int]] = [{} for _ in range(result.num_registers)]
     for register, target in enumerate(where):

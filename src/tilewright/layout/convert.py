@@ -80,4 +80,4 @@ def _check(source: LinearLayout, target: LinearLayout, element_bytes: int) -> No
     if element_bytes not in (1, 2, 4, 8):
         raise LayoutError(f"elements of {element_bytes} bytes do not convert: 1, 2, 4 or 8")
     if not (source.is_surjective and target.is_surjective):
-        raise LayoutError(f"a layout does not hold every element: {source!r} to {target!r}")
+        raise LayoutError(f"a layout of {source.shape} does not hold every element")

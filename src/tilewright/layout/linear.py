@@ -128,7 +128,7 @@ class LinearLayout(LinearMap):
 
     def _no_reshape(self, shape: Sequence[int]) -> UnsupportedLayout:
         return UnsupportedLayout(
-            f"{self.shape} as {tuple(shape)} is no layout without moving elements: {self!r}",
+            f"{self.shape} as {tuple(shape)} is no layout without moving elements",
             hint="convert to a layout whose repeats are along the first dim, then reshape",
         )
 
@@ -165,7 +165,9 @@ class LinearLayout(LinearMap):
         *Raises*: `UnsupportedLayout` where another dim repeats outside of the repeats of dim 0.
         """
         if self.repeat_order and 0 in self.repeat_order[1:]:
-            raise UnsupportedLayout(f"dim 0 is not the slowest of the repeats of {self!r}")
+            raise UnsupportedLayout(
+                f"the registers of a tile of {self.shape} do not go along dim 0 last"
+            )
         others = tuple(dim for dim in self.repeat_order if dim)
         repeats = (self.repeats[0] * count, *self.repeats[1:])
         return LinearLayout(self.bases, self.atom, repeats, (0, *others))
@@ -176,9 +178,11 @@ class LinearLayout(LinearMap):
             raise LayoutError(f"split takes a last dim of extent 2, not {self.shape}")
         moving = [v for _, vectors in self.bases for v in vectors if v[last]]
         if self.atom[last] != 2 or moving != [unit(self.rank, last, 1)]:
-            raise UnsupportedLayout(f"the halves are not in two registers of one lane: {self!r}")
+            raise UnsupportedLayout(
+                f"the halves of {self.shape} are not in two registers of one lane"
+            )
         if moving[0] not in self.bases[0][1]:
-            raise UnsupportedLayout(f"the halves are in different lanes: {self!r}")
+            raise UnsupportedLayout(f"the halves of {self.shape} are in different lanes")
         return self.bases[0][1].index(moving[0])
 
     # --- copies -----------------------------------------------------------------------------
@@ -219,4 +223,4 @@ class LinearLayout(LinearMap):
 
     def _check_axis(self, axis: int, rank: int) -> None:
         if not 0 <= axis < rank:
-            raise LayoutError(f"axis {axis} is not in 0 … {rank - 1} of {self!r}")
+            raise LayoutError(f"axis {axis} is not in 0 … {rank - 1} of {self.shape}")

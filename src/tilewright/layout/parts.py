@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from math import gcd
 
@@ -21,12 +22,33 @@ def part_step(shared: LinearLayout, dim: int, extents: tuple[int, ...]) -> int:
     places = np.zeros(shared.shape, np.int64)
     at = np.array(shared.register_offsets()).reshape(-1, shared.rank)
     places[tuple(at.T)] = np.arange(len(at))
-    count = shared.shape[dim] // extents[dim]
-    first, *others = np.split(places, count, axis=dim)
-    step = int((others[0] - first).flat[0]) if others else 0
-    if any((other != first + number * step).any() for number, other in enumerate(others, 1)):
-        raise UnsupportedLayout(f"parts of {extents} of {shared!r} do not lie alike in memory")
+    step = _step(places, dim, extents[dim])
+    if step is None:
+        larger = [n for n in _divisors(shared.shape[dim]) if n > extents[dim]]
+        least = next(n for n in larger if _step(places, dim, n) is not None)
+        alike = tuple(least if d == dim else extent for d, extent in enumerate(extents))
+        raise UnsupportedLayout(
+            f"parts of {_sizes(extents)} of a tile of {_sizes(shared.shape)} do not lie alike in "
+            f"shared memory, which has its elements in a pattern for the banks; "
+            f"parts of {_sizes(alike)} do"
+        )
     return step
+
+
+def _step(places: np.ndarray, dim: int, extent: int) -> int | None:
+    """The distance of parts of an extent that are the first one, moved by a constant."""
+    first, *others = np.split(places, places.shape[dim] // extent, axis=dim)
+    step = int((others[0] - first).flat[0]) if others else 0
+    moved = (other == first + number * step for number, other in enumerate(others, 1))
+    return step if all(alike.all() for alike in moved) else None
+
+
+def _divisors(extent: int) -> list[int]:
+    return [n for n in range(1, extent + 1) if extent % n == 0]
+
+
+def _sizes(extents: Sequence[int]) -> str:
+    return "x".join(map(str, extents))
 
 
 @cache
@@ -41,7 +63,10 @@ def part_registers(
     moved = [vector for images, _ in threads for vector in images]
     is_mixed = any(at & bit for vector in moved for at, bit in zip(first, vector, strict=True))
     if any(outer != inner for outer, inner in threads) or is_mixed:
-        raise UnsupportedLayout(f"{part!r} from {first} on is spread over other threads: {whole!r}")
+        raise UnsupportedLayout(
+            f"the part of {_sizes(part.shape)} from {first} on is spread over other threads than "
+            f"the tile of {_sizes(whole.shape)}"
+        )
     where = {at: r for r, at in reversed(tuple(enumerate(whole.register_offsets())))}
     try:
         return tuple(
@@ -49,7 +74,10 @@ def part_registers(
             for offset in part.register_offsets()
         )
     except KeyError:
-        raise UnsupportedLayout(f"{whole!r} lacks elements of {part!r} from {first} on") from None
+        raise UnsupportedLayout(
+            f"the threads of a tile of {_sizes(whole.shape)} have not all elements that they have "
+            f"of its part of {_sizes(part.shape)} from {first} on"
+        ) from None
 
 
 def part_layout(whole: LinearLayout, extents: tuple[int, ...]) -> LinearLayout:
@@ -66,7 +94,10 @@ def part_layout(whole: LinearLayout, extents: tuple[int, ...]) -> LinearLayout:
     registers = tuple(filter(is_inside, whole.basis_images("register")))
     threads = tuple((name, whole.basis_images(name)) for name in whole.in_dims[1:])
     if not all(is_inside(vector) for _, images in threads for vector in images):
-        raise UnsupportedLayout(f"{extents} of {whole!r} are spread over fewer threads")
+        raise UnsupportedLayout(
+            f"parts of {_sizes(extents)} of a tile of {_sizes(whole.shape)} are spread over fewer "
+            "threads than the tile"
+        )
     repeats = tuple(extent // size for extent, size in zip(extents, atom, strict=True))
     bases = (("register", registers), *threads)
     return LinearLayout(bases, atom, repeats, tuple(range(len(extents))))

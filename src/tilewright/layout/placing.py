@@ -86,7 +86,10 @@ def _vectors_one_by_one(layout: LinearLayout, shared: LinearLayout, element_byte
     lane = tuple(place[v] ^ place[origin] for v in layout.basis_images("lane"))
     warp = tuple(place[v] ^ place[origin] for v in layout.basis_images("warp"))
     if not _are_disjoint([at // size for at in (*lane, *warp)]):
-        raise LayoutError(f"threads of {layout} do not reach {shared} by XOR")
+        raise LayoutError(
+            f"the places in shared memory of a tile of {layout.shape} do not follow from each "
+            "thread's bits by XOR"
+        )
     width = _common_width(offsets, (*lane, *warp), VECTOR_BYTES // element_bytes)
     groups = tuple(tuple(range(start, start + width)) for start in range(0, len(offsets), width))
     return Access(

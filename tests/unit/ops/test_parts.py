@@ -34,15 +34,19 @@ def test_parts_of_rows_lie_a_constant_apart_in_a_swizzled_tile(rows: int, column
 def test_parts_of_columns_are_whole_panels() -> None:
     whole = shared_swizzled((64, 256), 2, 128, (1, 0))
     assert part_step(whole, 1, (64, 64)) == 64 * 64
-    with pytest.raises(UnsupportedLayout, match="do not lie alike"):
+    with pytest.raises(UnsupportedLayout, match=r"do not lie alike.* parts of 64x64 do"):
         part_step(whole, 1, (64, 32))
 
 
 def test_fewer_rows_than_a_swizzle_has_are_no_part() -> None:
     whole = shared_swizzled((64, 64), 2, 128, (1, 0))
     assert part_step(whole, 0, (8, 64)) == 8 * 64
-    with pytest.raises(UnsupportedLayout, match="do not lie alike"):
+    with pytest.raises(UnsupportedLayout, match="do not lie alike") as caught:
         part_step(whole, 0, (4, 64))
+    assert caught.value.summary == (
+        "parts of 4x64 of a tile of 64x64 do not lie alike in shared memory, which has its "
+        "elements in a pattern for the banks; parts of 8x64 do"
+    )
 
 
 def test_rows_of_a_plain_tile_are_parts() -> None:
