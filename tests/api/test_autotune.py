@@ -205,6 +205,20 @@ def test_a_configuration_that_is_no_program_loses_with_a_warning(configs: list[C
     assert tuner.failures == {SLOW: "DtypeMismatch: int32 and fp32"}
 
 
+@pytest.mark.parametrize("found", [2, 2.0, np.float32(2), [2.0], (2.0, 2.0, 2.0), [2.0, 3.0]])
+def test_a_timer_returns_a_number_or_several(found: object) -> None:
+    tuner = tuned(make_fake(), [SLOW, FAST], do_bench=lambda call, quantiles: found)
+    tuner[(1,)](data(), 4)
+    assert [times[0] for times in tuner.configs_timings.values()] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("found", [None, "fast", (), [None, 1.0, 2.0]])
+def test_what_is_no_time_is_refused(found: object) -> None:
+    tuner = tuned(make_fake(), [SLOW, FAST], do_bench=lambda call, quantiles: found)
+    with pytest.raises(InvalidOption, match=r"`do_bench` returned .*, which is no time"):
+        tuner[(1,)](data(), 4)
+
+
 def test_results_are_kept_on_disk_for_the_next_process() -> None:
     tuned(make_fake(), [SLOW, FAST])[(1,)](data(), 4)
     kernel = make_fake()

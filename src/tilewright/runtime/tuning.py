@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, SupportsFloat, cast
 
 from tilewright.runtime.ahead import ArgumentPath, CompileJob, drop, wait_for_news
 from tilewright.runtime.call import Call
@@ -17,7 +17,7 @@ from tilewright.runtime.progress import Step, progress_bar
 from tilewright.runtime.snapshots import TuningWarning
 from tilewright.runtime.timer import do_bench
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import CompileError, TilewrightError
+from tilewright.support.errors import CompileError, InvalidOption, TilewrightError
 
 QUANTILES = (0.5, 0.2, 0.8)
 LOST: Final = (math.inf, math.inf, math.inf)
@@ -116,12 +116,20 @@ def prepared(candidate: Candidate) -> Callable[[], None]:
 
 
 def to_times(found: object) -> Times:
-    """What a timer returned, a number or three of them, as three."""
-    if isinstance(found, Sequence) and not isinstance(found, str):
-        median, low, high = (float(value) for value in found)
-        return median, low, high
-    assert isinstance(found, float | int), found
-    return float(found), float(found), float(found)
+    """What a timer returned, a number or one for each quantile, as three.
+
+    *Raises*: InvalidOption for anything else.
+    """
+    is_several = isinstance(found, Sequence) and not isinstance(found, str)
+    numbers = cast("Sequence[object]", found) if is_several else (found,)
+    if not numbers or not all(isinstance(number, SupportsFloat) for number in numbers):
+        raise InvalidOption(
+            f"autotune(): `do_bench` returned {found!r}, which is no time",
+            hint="it returns a number, or a sequence of one for each of `quantiles`",
+        )
+    times = [float(cast("SupportsFloat", number)) for number in numbers]
+    median, low, high = times if len(times) == len(QUANTILES) else (times[0],) * 3
+    return median, low, high
 
 
 @dataclass(frozen=True)
