@@ -26,7 +26,7 @@ from tests.asm.dot_harness import (
 from tests.holes import before_a_hole
 from tilewright.codegen.llvm_builder import ModuleBuilder
 from tilewright.machine.cpus import LINE_BYTES
-from tilewright.targets.cpu.dot.block_runs import split_panels, split_rows
+from tilewright.targets.cpu.dot.block_runs import MAX_ADDRESSES, split_panels, split_rows
 from tilewright.targets.cpu.dot.block_spec import UNROLL
 from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.panels import (
@@ -216,6 +216,22 @@ def test_the_avx2_inner_loop_has_no_spill() -> None:
         body = loop[: loop.index("\tj")]
         assert "rsp" not in body
         assert body.count("vfmadd231ps") == 12 * UNROLL
+
+
+@pytest.mark.parametrize(("label", "columns"), [("avx2", 8), ("avx512", 16)])
+def test_a_block_of_one_vector_keeps_the_addresses_of_its_rows(label: str, columns: int) -> None:
+    machine = next(each for each in MACHINES if each.label == label)
+    module = ModuleBuilder()
+    spec = dot_spec(machine, (96, columns, 32), "f32", "f32", packs_b=True, is_limited=True)
+    name = emit_dot(module, replace(spec, a_in_place=True))
+    more = (*ARGUMENTS, "i64", "ptr", "i64", "i64", "i64", "i64")
+    loops = inner_loops(assemble(module, machine, {name: more}))
+    assert loops
+    for loop in loops:
+        body = loop[: loop.index("\tj")]
+        # The first rows also read B where it lies, and pack it, a step at a time.
+        is_unrolled = body.count("vfmadd231ps") > MAX_ADDRESSES
+        assert body.count("rsp") <= (0 if is_unrolled else 3)
 
 
 def test_neon_multiplies_by_fused_lanes_without_spills() -> None:

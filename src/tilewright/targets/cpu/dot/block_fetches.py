@@ -85,7 +85,7 @@ def _next_b(
 
 def _tallest(spec: DotSpec, block: ProductBlock) -> int:
     """The rows of the tallest of the blocks that share the columns of one."""
-    most = max_rows(spec.unit, spec.multiply, len(block.column.vectors))
+    most = max_rows(spec.unit, spec.multiply, len(block.column.vectors), spec.a_in_place)
     return max(run.size for run in row_runs(spec, most))
 
 

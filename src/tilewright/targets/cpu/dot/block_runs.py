@@ -17,6 +17,14 @@ MIN_CHAINS = 8
 Source: the optimization guides of Intel (Skylake and later) and AMD (Zen 3 and later)."""
 
 
+MAX_ADDRESSES = 10
+"""Rows of A in memory, in blocks of one vector, whose addresses stay in x86's 16 registers.
+
+A spilled one is loaded for each multiply-add of a row and a step; with two vectors that shows less.
+Measured on Zen 3 (AVX2), 2026-11-26, one thread, f32, least CPU time, in tiles of 128x8x128, with
+14 / 10 rows: 1024x8x1024 742 / 468 µs, 4096x8x4096 13.1 / 8.6 ms, 256x8x512 47 / 42 µs."""
+
+
 @dataclass(frozen=True)
 class Run:
     """Equal blocks one after the other: `count` blocks of `size` rows or panels each."""
@@ -90,7 +98,9 @@ def split_panels(whole: int, most: int) -> list[Run]:
     return [run for run in runs if run.count and run.size]
 
 
-def max_rows(unit: VectorUnit, multiply: Multiply, num_vectors: int) -> int:
+def max_rows(
+    unit: VectorUnit, multiply: Multiply, num_vectors: int, a_in_place: bool = False
+) -> int:
     """The rows of a block of `num_vectors` vectors that leave no register spilled.
 
     Live are the accumulators, one step's vectors of B and one splat of A; a separate product
@@ -104,7 +114,9 @@ def max_rows(unit: VectorUnit, multiply: Multiply, num_vectors: int) -> int:
         extra = 0
     if multiply.bias_a:
         extra = num_vectors + 1
-    return max(1, (unit.num_registers - 1 - num_vectors - extra) // num_vectors)
+    most = max(1, (unit.num_registers - 1 - num_vectors - extra) // num_vectors)
+    has_addresses = a_in_place and num_vectors == 1 and not unit.is_arm
+    return min(most, MAX_ADDRESSES) if has_addresses else most
 
 
 def panels_per_block(spec: DotSpec) -> int:

@@ -134,7 +134,9 @@ def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[Colu
 def _emit_in_place(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
     """The blocks of an A that lies where the user has it: a small one is near from the first
     panel on, of a large one each block of rows comes from far away once."""
-    most = min(max_rows(spec.unit, spec.multiply, len(each.vectors)) for each in columns)
+    most = min(
+        max_rows(spec.unit, spec.multiply, len(each.vectors), a_in_place=True) for each in columns
+    )
     row_limit, panel_limit = block_limits(fn, spec)
     runs = row_runs(spec, most)
     tallest = max(rows.size for rows in runs)
