@@ -288,3 +288,76 @@ def dynamic_softmax(x):
 def special_functions(x):
     y = torch.erfinv(torch.tanh(x) * 0.9) + torch.special.i0(x)
     return torch.lgamma(x.abs() + 1), y, torch.nextafter(x, x + 1), torch.expm1(x)
+
+
+# --- sizes that suit no vector, and work that outweighs a launch ------------------------------
+
+
+@graph(lambda: (normal(1000, 17), normal(17)))
+def narrow_rows(x, w):
+    return F.softmax(x * w, -1), x.amax(1)
+
+
+@graph(lambda: (normal(4097),))
+def prime_length(x):
+    return F.gelu(x) * torch.sigmoid(x)
+
+
+@graph(lambda: (normal(1_000_003), normal(1_000_003)))
+def long_pointwise(x, y):
+    return torch.addcmul(y, x, y, value=0.5).clamp(min=0)
+
+
+@graph(lambda: (normal(300, 1030), normal(300, 515)))
+def every_second_column(x, y):
+    return x[:, ::2] * y + x[:, 1::2]
+
+
+@graph(lambda: (normal(511, 257), normal(257, 511)))
+def transposed_operand(x, y):
+    return x.t() * 2 + y
+
+
+@graph(lambda: (normal(100, 1000).to(torch.bfloat16), normal(1000).to(torch.bfloat16)))
+def bfloat16_norm(x, w):
+    return F.layer_norm(x, (1000,), w)
+
+
+@graph(lambda: (normal(4097, 33).to(torch.bfloat16),))
+def bfloat16_rows(x):
+    return F.softmax(x, -1)
+
+
+@graph(lambda: (normal(1000, 17), normal(4097, 33)))
+def outer_sums(x, y):
+    return x.sum(0), y.amax(0)
+
+
+@graph(lambda: (normal(257, 129),))
+def outer_softmax(x):
+    return F.softmax(x, 0)
+
+
+@graph(lambda: (normal(8, 65, 33),))
+def middle_mean(x):
+    return x.mean(1), x - x.mean(1, keepdim=True)
+
+
+@graph(lambda: (normal(1001, 65), indices(1001, 777), indices(65, 777, 13)))
+def gathered(x, rows, columns):
+    return torch.gather(x[rows], 1, columns).sum(1)
+
+
+@graph(lambda: (normal(16, 9, 31, 31), normal(9)))
+def channel_bias(x, b):
+    return F.relu(x + b[:, None, None]).mean((2, 3))
+
+
+@graph(lambda: (normal(333, 1001), normal(1001)), is_dynamic=True)
+def dynamic_norm(x, w):
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w
+
+
+@graph(lambda: (normal(1000, 17), normal(17, 1000)), is_dynamic=True)
+def dynamic_transposed(x, y):
+    return (x.t() + y).sum(0), x.t().contiguous()
