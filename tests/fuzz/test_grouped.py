@@ -76,6 +76,11 @@ def test_random_groups_agree(first: int, tmp_path: Path) -> None:
         check(seed, tmp_path)
 
 
+def test_what_was_wrong_once_agrees(tmp_path: Path) -> None:
+    """A product of no depth, which waits for no operand, is stored onto sizes that were read."""
+    assert check(9_560_092, tmp_path)
+
+
 def test_some_groups_run_in_roles(tmp_path: Path) -> None:
     assert sum(runs_in_roles(seed, tmp_path) for seed in range(8)) >= 3
 

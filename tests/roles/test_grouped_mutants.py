@@ -35,6 +35,7 @@ from tilewright.support.dataclass import replace
 from tilewright.support.errors import DataRace, KernelFault, ProtocolBroken
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.host import named_machine
+from tilewright.targets.nvidia.partition.check_maps import check_maps
 from tilewright.targets.nvidia.tma_ops import MakeTensorMapOp, TmaStoreWaitOp
 from tilewright.targets.target import Scheduled
 
@@ -246,6 +247,7 @@ def is_broken(module: ModuleOp) -> bool:
     kernel = find_kernel(module)
     try:
         check_protocol(kernel, SM_90A)
+        check_maps(kernel)
         for launch in LAUNCHES:
             run_protocol(kernel, launch, NUM_STEPS)
     except ProtocolBroken:

@@ -1,12 +1,12 @@
 """Where roles meet, and where they make tensor maps, with rings and waits (T1 to T1).
 
-    tw.meet, in a role that stores    ⇒ tma_store_wait; ring_acquire, ring_commit; ring_wait,
-                                        ring_release; fence
-    tw.meet, in one that loads        ⇒ ring_wait; ring_release; fence
-    make_tensor_map                   ⇒ ring_landed, or tma_store_wait; make_tensor_map
+    tw.meet            ⇒ ring_acquire, ring_commit; ring_wait, ring_release; fence
+    in one that stores ⇒ tma_store_wait; the same
+    make_tensor_map    ⇒ ring_landed, or tma_store_wait; make_tensor_map
 
-A ring of one slot, whose tile nobody looks at: it is full when all that store have come, with
-what they have stored in memory. A map is made where the one before it was, so no copy may use
+A ring of one slot, whose tile nobody looks at: it is full when all roles have come, those that
+store with what they have stored in memory. So what was stored before is found behind it, and what
+a role has read before is stored to behind it, though that role waits for nothing else. A map is made where the one before it was, so no copy may use
 that any more: those to slots have landed, those to memory are complete.
 """
 
@@ -52,8 +52,7 @@ def stage_meets(roles: RolesOp, channel: ChannelOp) -> None:
     """Make a ring of the channel at which roles meet."""
     storing = [any(map(_stores, body.walk())) for body in roles.bodies]
     replicas = [role.replicas for role in roles.described()]
-    producers = sum(n for n, is_storing in zip(replicas, storing, strict=True) if is_storing)
-    ring = _ring(channel, roles, producers, sum(replicas))
+    ring = _ring(channel, roles, sum(replicas))
     for body, is_storing in zip(roles.bodies, storing, strict=True):
         for op in tuple(body.walk()):
             if isinstance(op, MeetOp):
@@ -65,13 +64,13 @@ def _stores(op: Operation) -> bool:
     return isinstance(op, DescriptorStoreOp | DescriptorReduceOp)
 
 
-def _ring(channel: ChannelOp, roles: RolesOp, producers: int, consumers: int) -> RingOp:
+def _ring(channel: ChannelOp, roles: RolesOp, replicas: int) -> RingOp:
     tile = shared_tile(i32, shared_linear((_TOKENS,), (0,)), 1)
     alloc = build(LocalAllocOp, (), [tile], location=channel.location)
     properties: dict[str, Attribute] = {
         "ring_name": StringAttr(channel.channel_name.data),
-        "producers": IntegerAttr(producers, i32),
-        "consumers": IntegerAttr(consumers, i32),
+        "producers": IntegerAttr(replicas, i32),
+        "consumers": IntegerAttr(replicas, i32),
     }
     ring = build(RingOp, [alloc.results[0]], [RING], properties, location=channel.location)
     assert isinstance(ring, RingOp) and roles.parent is not None
@@ -84,8 +83,8 @@ def _meet(op: MeetOp, ring: RingOp, *, is_storing: bool) -> None:
     types, operands = slot_types(ring), [ring.result]
     if is_storing:
         insert_before(op, _complete(op))
-        insert_before(op, build(RingAcquireOp, operands, types, location=op.location))
-        insert_before(op, build(RingCommitOp, operands, location=op.location))
+    insert_before(op, build(RingAcquireOp, operands, types, location=op.location))
+    insert_before(op, build(RingCommitOp, operands, location=op.location))
     insert_before(op, build(RingWaitOp, operands, types, location=op.location))
     insert_before(op, _release(op, ring.result))
     insert_before(op, build(FenceGlobalOp, location=op.location))

@@ -258,7 +258,8 @@ def _commit(ctx: SimtContext, op: RingCommitOp) -> None:
         in_one_thread(ctx, lambda fn: announce(fn, barrier, announced.value.data))
     else:
         # Each warp arrives for its lanes, all of which have written before.
-        ctx.target.warp_barrier(ctx.fn)
+        if not ctx.scope.partition.is_elected:
+            ctx.target.warp_barrier(ctx.fn)
         arrive_by_warps(ctx, barrier, None)
 
 
