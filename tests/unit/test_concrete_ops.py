@@ -46,6 +46,7 @@ SUBJECTS = {
     "schedule/partition/waiting": ("ops/staging",),
     "schedule/protocol/check_slots": ("ops/staging",),
     "schedule/protocol/scalars": ("ops/elementwise/ir", "ops/memory/ir"),
+    "targets/cpu/emit": ("targets/cpu/ops",),
     "targets/cpu/interpret": ("targets/cpu/ops",),
     "targets/cpu/nests/alone": ("ops/atomics/ir", "ops/control_flow"),
     "targets/cpu/nests/masked_values": ("ops/memory/ir", "ops/elementwise/ir"),

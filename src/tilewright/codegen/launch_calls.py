@@ -1,9 +1,8 @@
 """The native launch of a kernel as LLVM text: what Python calls, around a target's `run_table`.
 
-`launch` takes a launcher's own arguments, `warm` those of `kernel[grid](…)` as the user writes
-them, `run` those of `CompiledKernel.run` (`runtime/warm.py`). All read the grid, and let the
-target's `run_table` check the arguments and run it. CPython's functions are called by name, its
-objects read where `launch_table` says.
+`launch` takes a launcher's own arguments, `warm` and `run` (`launch_run.py`) those of Python's calls
+(`runtime/warm.py`). All read the grid, and let the target's `run_table` check and run. CPython's
+functions are called by name, its objects read where `launch_table` says.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from string import Template
 
 from tilewright.codegen.launch_arrays import ARRAY_GUARDS
 from tilewright.codegen.launch_guards import VALUE_GUARDS
+from tilewright.codegen.launch_run import RUN
 from tilewright.codegen.launch_walk import WALK
 from tilewright.runtime.launch_table import (
     ACCESSOR_FIELDS,
@@ -305,59 +305,6 @@ drop:
 done:
   ret void
 }
-
-; METH_FASTCALL: run(grid_x, grid_y, grid_z, *args), as Triton's clients run a compiled kernel. It
-; tries the launches that are known, and else calls the fallback, which is Python.
-define ptr @run(ptr %self, ptr %argv, i64 %argc) {
-entry:
-  %extents = alloca [3 x i32], align 8
-  %state.at = call ptr @table_of(ptr %self)
-  %state = load ptr, ptr %state.at
-  %args = getelementptr ptr, ptr %argv, i64 3
-  %num.args = sub i64 %argc, 3
-  br label %next
-next:
-  %i = phi i64 [0, %entry], [%i.next, %another]
-  %num = call i64 @row_entry(ptr %state, i64 $warm_count)
-  %more = icmp slt i64 %i, %num
-  br i1 %more, label %look, label %fallback
-look:
-  %offset = mul i64 %i, $warm_entry_bytes
-  %from = add i64 %offset, $warm_entries
-  %way = getelementptr i8, ptr %state, i64 %from
-  %wanted = call i64 @row_entry(ptr %way, i64 $way_num_args)
-  %same.count = icmp eq i64 %wanted, %num.args
-  br i1 %same.count, label %open, label %another
-open:
-  %table = call ptr @table_entry(ptr %way, i64 $way_table)
-  %closed = call i1 @gate_is_closed(ptr %table)
-  br i1 %closed, label %fallback, label %read
-read:
-  %grid.ok = call i1 @read_grid(ptr %table, ptr %argv, ptr %extents)
-  br i1 %grid.ok, label %launch, label %fallback
-launch:
-  ; While the launch runs without the GIL another thread may change the state: hold on to what
-  ; this launch uses.
-  %owner = call ptr @new_reference(ptr %way, i64 $way_owner)
-  %function = call ptr @table_entry(ptr %table, i64 $table_run)
-  %sentinel = call ptr @table_entry(ptr %table, i64 $table_sentinel)
-  %result = call ptr %function(ptr %table, ptr %args, ptr %extents)
-  call void @Py_DecRef(ptr %owner)
-  %refused = icmp eq ptr %result, %sentinel
-  br i1 %refused, label %refuse, label %done
-refuse:
-  call void @Py_DecRef(ptr %result)
-  br label %another
-done:
-  ret ptr %result
-another:
-  %i.next = add i64 %i, 1
-  br label %next
-fallback:
-  %slow = call ptr @table_entry(ptr %state, i64 $warm_fallback)
-  %value = call ptr @PyObject_Vectorcall(ptr %slow, ptr %argv, i64 %argc, ptr null)
-  ret ptr %value
-}
 """
 
 # What every target's launcher module exports.
@@ -400,5 +347,5 @@ def launcher_text(target: str, constants: Mapping[str, str]) -> str:
         "row_bytes": str(ROW_BYTES),
         "warm_entry_bytes": str(WAY_BYTES),
     }
-    text = Template(_DECLARATIONS + VALUE_GUARDS + ARRAY_GUARDS + WALK + target + _LAUNCH)
+    text = Template(_DECLARATIONS + VALUE_GUARDS + ARRAY_GUARDS + WALK + target + _LAUNCH + RUN)
     return text.substitute({**offsets, **sizes, **constants})

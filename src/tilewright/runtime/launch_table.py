@@ -7,7 +7,6 @@ both sides agree on, and the guards that become rows.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import struct
 import sys
 from typing import TYPE_CHECKING
@@ -131,8 +130,8 @@ OBJECT_FIELDS: dict[str, int] = {
 }
 
 # NumPy's bits in an array's flags word.
-_ARRAY_ALIGNED = 0x100
-_ARRAY_WRITEABLE = 0x400
+ARRAY_ALIGNED = 0x100
+ARRAY_WRITEABLE = 0x400
 
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 _INT32 = (-(1 << 31), (1 << 31) - 1)
@@ -178,7 +177,7 @@ def numpy_pointer(
 
     `is_aligned` says whether the data address is a multiple of 16 bytes (None: either).
     """
-    required = _ARRAY_ALIGNED | (_ARRAY_WRITEABLE if is_written else 0)
+    required = ARRAY_ALIGNED | (ARRAY_WRITEABLE if is_written else 0)
     return Guard("numpy", slot, _alignment(is_aligned), object=dtype, bits=required)
 
 
@@ -329,28 +328,6 @@ def _alignment(is_aligned: bool | None) -> int:
     if is_aligned is None:
         return 0
     return FLAGS["check_alignment"] | (FLAGS["is_aligned"] if is_aligned else 0)
-
-
-def has_known_object_layout() -> bool:
-    """Whether live objects of this Python and NumPy lie in memory as the launcher reads them."""
-    # A launch brings arrays, or needs none: `import tilewright` does without NumPy.
-    np = importlib.import_module("numpy")
-    array = np.arange(3, dtype=np.float32)
-    frozen = array[1:]
-    frozen.flags.writeable = False
-    if any(_word(x, "type") != id(type(x)) for x in (1, 1.5, True, None, array)):
-        return False
-    return all(
-        _word(x, "array_data") == x.ctypes.data
-        and _word(x, "array_dtype") == id(x.dtype)
-        and bool(_word(x, "array_flags") & _ARRAY_WRITEABLE) == x.flags.writeable
-        and bool(_word(x, "array_flags") & _ARRAY_ALIGNED) == x.flags.aligned
-        for x in (array, frozen, array.view(np.uint8)[1:5].view(np.float32))
-    )
-
-
-def _word(value: object, field: str) -> int:
-    return ctypes.c_int64.from_address(id(value) + OBJECT_FIELDS[field]).value
 
 
 if struct.calcsize("iiqqqqqqq") != ROW_BYTES:

@@ -18,8 +18,8 @@ from tilewright.runtime.cache import DiskCache
 from tilewright.runtime.driver import Grid
 from tilewright.runtime.fingerprint import digest
 from tilewright.runtime.grid import persistent_grid
-from tilewright.runtime.launch_table import has_known_object_layout
 from tilewright.runtime.launcher import LauncherFactory
+from tilewright.runtime.object_layout import has_known_object_layout
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.launch_maps_ir import MAP_FIELDS

@@ -33,6 +33,8 @@ from tilewright.targets.cpu.dot.vectors import (
     shuffle,
     store_prefix,
     transpose,
+    unrolled,
+    whole_and_rest,
 )
 from tilewright.targets.cpu.dot.widen import STORAGE_TYPE, emit_half_part, emit_widen
 
@@ -132,21 +134,6 @@ def _row_stride(spec: PackSpec) -> int:
     return spec.layout.stride_elems(spec.k) if spec.stride is None else spec.stride
 
 
-def _whole_and_rest(
-    fn: FunctionBuilder, extent: int, size: int, body: Callable[[str, int], None]
-) -> None:
-    """Emit `body(start, valid)` for chunks of `size` in a loop and for the rest, if any."""
-    whole, rest = divmod(extent, size)
-    counted_loop(fn, whole, lambda index: body(scaled(fn, index, size), size))
-    if rest:
-        body(str(whole * size), rest)
-
-
-def _unrolled(extent: int, size: int, body: Callable[[str, int], None]) -> None:
-    for start in range(0, extent, size):
-        body(str(start), min(size, extent - start))
-
-
 def _copy_rows(fn: FunctionBuilder, spec: PackSpec) -> None:
     def copy_row(row: str) -> None:
         source = _source_address(fn, spec, row, "0")
@@ -158,9 +145,9 @@ def _copy_rows(fn: FunctionBuilder, spec: PackSpec) -> None:
             _store_lanes(fn, spec, value, address, valid)
 
         if spec.k <= MAX_STRAIGHT_VECTORS * spec.chunk:
-            _unrolled(spec.k, spec.chunk, copy_chunk)
+            unrolled(spec.k, spec.chunk, copy_chunk)
         else:
-            _whole_and_rest(fn, spec.k, spec.chunk, copy_chunk)
+            whole_and_rest(fn, spec.k, spec.chunk, copy_chunk)
 
     counted_loop(fn, spec.extent, copy_row)
 
@@ -174,9 +161,9 @@ def _transpose_rows(fn: FunctionBuilder, spec: PackSpec) -> None:
             _store_lanes(fn, spec, value, target, valid)
 
     def row_block(row: str, rows: int) -> None:
-        _whole_and_rest(fn, spec.k, spec.chunk, lambda k, valid: square(row, rows, k, valid))
+        whole_and_rest(fn, spec.k, spec.chunk, lambda k, valid: square(row, rows, k, valid))
 
-    _whole_and_rest(fn, spec.extent, spec.lanes, row_block)
+    whole_and_rest(fn, spec.extent, spec.lanes, row_block)
 
 
 def _copy_panels(fn: FunctionBuilder, spec: PackSpec, layout: PanelLayout) -> None:
@@ -191,11 +178,11 @@ def _copy_panels(fn: FunctionBuilder, spec: PackSpec, layout: PanelLayout) -> No
             _store_panels(fn, spec, layout, value, (column, columns), k)
 
         if spec.lanes > layout.columns:
-            _whole_and_rest(fn, spec.extent, spec.lanes, copy_panels)
+            whole_and_rest(fn, spec.extent, spec.lanes, copy_panels)
             return
         _for_each_vector(fn, spec, layout, copy_vector)
 
-    _whole_and_rest(fn, spec.k, layout.k_group, copy_group)
+    whole_and_rest(fn, spec.k, layout.k_group, copy_group)
 
 
 def _store_panels(
@@ -249,7 +236,7 @@ def _for_each_vector(
 def _transpose_panels(fn: FunctionBuilder, spec: PackSpec, layout: PanelLayout) -> None:
     def vector_column(start: str, panel: str, column: int, columns: int) -> None:
         first = scaled(fn, panel, layout.columns, column)
-        _whole_and_rest(
+        whole_and_rest(
             fn, spec.k, spec.chunk, lambda k, valid: square(start, column, first, columns, k, valid)
         )
 

@@ -31,10 +31,10 @@ for each k, the multiply-adds of a row 0.16 ns. Several parts are packed one by 
 MIN_2X2_ROWS = 2
 """Rows of A from which two rows by two columns are multiplied at once where a machine can.
 
-Counted in emitted code, not measured: of one row half of each such product is nobody's. Its inner
-loop has 62 instructions for 512 bytes of B's panels, 32 of them `smmla`, and 68 with 32 `sdot`,
-which read A where it lies, where it has to be packed otherwise, with zeros beside its row. Two rows
-take 62 as well, and 120 with `sdot`."""
+Chosen, not measured: by the code that is emitted. Of one row half of each such product is
+nobody's: its inner loop has 62 instructions for 512 bytes of B's panels, 32 of them `smmla`, and
+68 with 32 `sdot`, which read A where it lies, where it has to be packed otherwise, with zeros
+beside its row. Two rows take 62 as well, and 120 with `sdot`."""
 
 
 @dataclass(frozen=True)

@@ -275,3 +275,19 @@ def _transpose_blocks(
 def _every_other(lanes: int, part: int, odd: bool) -> list[int]:
     start = part if odd else 0
     return [base + lane for base in range(start, 2 * lanes, 2 * part) for lane in range(part)]
+
+
+def whole_and_rest(
+    fn: FunctionBuilder, extent: int, size: int, body: Callable[[str, int], None]
+) -> None:
+    """Emit `body(start, valid)` for chunks of `size` in a loop and for the rest, if any."""
+    whole, rest = divmod(extent, size)
+    counted_loop(fn, whole, lambda index: body(scaled(fn, index, size), size))
+    if rest:
+        body(str(whole * size), rest)
+
+
+def unrolled(extent: int, size: int, body: Callable[[str, int], None]) -> None:
+    """Emit `body(start, valid)` for chunks of `size` one after the other, without a loop."""
+    for start in range(0, extent, size):
+        body(str(start), min(size, extent - start))

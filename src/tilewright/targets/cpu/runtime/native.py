@@ -19,8 +19,9 @@ from tilewright.codegen.launch_calls import PYTHON_EXTERNALS
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import LAUNCH_PIPELINE, compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
-from tilewright.runtime.launch_table import Guard, has_known_object_layout
+from tilewright.runtime.launch_table import Guard
 from tilewright.runtime.launcher import SLOW_PATH, Launch, LauncherFactory, always_slow
+from tilewright.runtime.object_layout import has_known_object_layout
 from tilewright.support.errors import InternalError
 from tilewright.support.forking import ThreadLock
 from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus

@@ -6,8 +6,9 @@
 
 A ring of one slot, whose tile nobody looks at: it is full when all roles have come, those that
 store with what they have stored in memory. So what was stored before is found behind it, and what
-a role has read before is stored to behind it, though that role waits for nothing else. A map is made where the one before it was, so no copy may use
-that any more: those to slots have landed, those to memory are complete.
+a role has read before is stored to behind it, though that role waits for nothing else. A map is
+made where the one before it was, so no copy may use that any more: those to slots have landed,
+those to memory are complete.
 """
 
 from __future__ import annotations
