@@ -1,8 +1,8 @@
 """The native launch of a kernel as LLVM text: what Python calls, around a target's `run_table`.
 
-`launch` takes a launcher's own arguments, `warm` and `run` (`launch_run.py`) those of Python's calls
-(`runtime/warm.py`). All read the grid, and let the target's `run_table` check and run. CPython's
-functions are called by name, its objects read where `launch_table` says.
+`launch` takes a launcher's own arguments, `warm` and `run` those of Python (`runtime/warm.py`). All
+read the grid, and let the target's `run_table` check and run. CPython's functions are called by
+name, its objects read where `launch_table` says.
 """
 
 from __future__ import annotations
@@ -307,8 +307,7 @@ done:
 }
 """
 
-# What every target's launcher module exports.
-LAUNCHER_SYMBOLS = ("launch", "run_table", "warm", "run")
+LAUNCHER_SYMBOLS = ("launch", "run_table", "warm", "run")  # of each target's launcher module
 
 PYTHON_EXTERNALS = tuple(
     line.split("@")[1].split("(")[0]

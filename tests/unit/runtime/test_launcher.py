@@ -18,8 +18,9 @@ from tilewright.frontend.program import Parameter
 from tilewright.frontend.signature import specialize
 from tilewright.runtime import launch_table as guard
 from tilewright.runtime.arguments import guard_of
-from tilewright.runtime.launch_table import Guard, has_known_object_layout
+from tilewright.runtime.launch_table import Guard
 from tilewright.runtime.launcher import SLOW_PATH, Launch
+from tilewright.runtime.object_layout import has_known_object_layout
 from tilewright.support.errors import InternalError, InvalidGrid
 from tilewright.targets.cpu.host import host_machine
 from tilewright.targets.cpu.runtime import native
