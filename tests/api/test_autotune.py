@@ -17,8 +17,8 @@ from tilewright.runtime.autotuner import Autotuner
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.config import Config
 from tilewright.runtime.heuristics import heuristics
-from tilewright.runtime.snapshots import TuningWarning
 from tilewright.runtime.tuning import NoUsableConfig
+from tilewright.runtime.tuning_warning import TuningWarning
 from tilewright.support.errors import (
     ArgumentNotSupported,
     DtypeMismatch,

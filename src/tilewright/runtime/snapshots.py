@@ -10,14 +10,11 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, cast
 
+from tilewright.runtime.tuning_warning import TuningWarning
 from tilewright.support.errors import ArgumentNotSupported
 
 ArgumentPath = Sequence[str | int]
 Restore = Callable[[], object]
-
-
-class TuningWarning(UserWarning):
-    """Tuning leaves a trace in the arguments of the launch."""
 
 
 class _Tensor(Protocol):

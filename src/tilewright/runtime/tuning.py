@@ -14,8 +14,8 @@ from tilewright.runtime.call import Call
 from tilewright.runtime.config import Config
 from tilewright.runtime.play_off import close_ones, timed_in_turn
 from tilewright.runtime.progress import Step, progress_bar
-from tilewright.runtime.snapshots import TuningWarning
 from tilewright.runtime.timer import do_bench
+from tilewright.runtime.tuning_warning import TuningWarning
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import CompileError, InvalidOption, TilewrightError
 
@@ -392,8 +392,7 @@ def _first_line(error: TilewrightError) -> str:
 
 def _warn(text: str, error: CompileError) -> None:
     """A warning that stands where the error is, for nothing of ours would help its reader."""
-    place = error.span
-    file, line = ("<kernel>", 1) if place is None else (place.file, place.line)
+    file, line = ("<kernel>", 1) if error.span is None else (error.span.file, error.span.line)
     warnings.warn_explicit(f"{text}\n{error}", TuningWarning, file, line)
 
 
