@@ -19,9 +19,9 @@ from tests.corpus.case import Array, Case
 from tests.corpus.run import Memory, Prepared, prepare
 from tilewright.codegen.optimize import compile_module
 from tilewright.compiler.compile import compile_request
-from tilewright.runtime.arguments import pack_slot
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.grid import check_grid
+from tilewright.runtime.slots import pack_slot
 from tilewright.targets.cpu.runtime.interrupt_ir import CONTEXT_FIELDS, LAUNCH_FIELDS
 from tilewright.targets.cpu.runtime.status import StatusRecord
 

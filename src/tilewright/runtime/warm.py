@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType
 from typing import Protocol, cast
 
-from tilewright.runtime.arguments import pack_slot
 from tilewright.runtime.launch_table import (
     TABLE_FIELDS,
     TABLE_HEADER_BYTES,
@@ -27,6 +26,7 @@ from tilewright.runtime.launch_table import (
     fixed,
 )
 from tilewright.runtime.launcher import Launch, MethodDefinition, new_function
+from tilewright.runtime.slots import pack_slot
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 

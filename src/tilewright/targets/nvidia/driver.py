@@ -13,12 +13,13 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tilewright.machine.model import MachineModel
-from tilewright.runtime.arguments import guard_of, pack_slot
+from tilewright.runtime.arguments import guard_of
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, LoadedKernel, ParameterGuard
 from tilewright.runtime.launch_table import Guard
 from tilewright.runtime.launcher import SLOW_PATH, LauncherFactory
+from tilewright.runtime.slots import pack_slot
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock
 from tilewright.support.options import CompileOptions
