@@ -256,6 +256,29 @@ def is_tiled(text: str) -> bool:
     return _INTRINSIC.search(text) is not None
 
 
+_EVEN, _ODD = (", ".join(f"i32 {lane}" for lane in range(first, 32, 2)) for first in (0, 1))
+_PAIR_SUMS = f"""
+define internal <16 x i32> @amx.pmaddw(<32 x i16> %a, <32 x i16> %b) {{
+  %x = sext <32 x i16> %a to <32 x i32>
+  %y = sext <32 x i16> %b to <32 x i32>
+  %products = mul <32 x i32> %x, %y
+  %first = shufflevector <32 x i32> %products, <32 x i32> poison, <16 x i32> <{_EVEN}>
+  %second = shufflevector <32 x i32> %products, <32 x i32> poison, <16 x i32> <{_ODD}>
+  %sums = add <16 x i32> %first, %second
+  ret <16 x i32> %sums
+}}
+"""
+_PAIRS = "llvm.x86.avx512.pmaddw.d.512"
+
+
+def with_pair_sums(text: str) -> str:
+    """A module in which sums of products of i16 are computed where no instruction does."""
+    if _PAIRS not in text:
+        return text
+    declared = re.compile(rf"^declare .*@{re.escape(_PAIRS)}\(.*$", re.MULTILINE)
+    return declared.sub("", text).replace(f"@{_PAIRS}", "@amx.pmaddw") + _PAIR_SUMS
+
+
 def modelled(text: str) -> str:
     """LLVM text with the model's functions in the place of AMX's intrinsics."""
     if not is_tiled(text):
