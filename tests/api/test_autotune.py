@@ -15,10 +15,9 @@ from tests.api.fake_kernel import FakeKernel, make_fake
 from tilewright.runtime.autotune import autotune
 from tilewright.runtime.autotuner import Autotuner
 from tilewright.runtime.cache import open_default
-from tilewright.runtime.config import Config
+from tilewright.runtime.config import Config, TuningWarning
 from tilewright.runtime.heuristics import heuristics
 from tilewright.runtime.tuning import NoUsableConfig
-from tilewright.runtime.tuning_warning import TuningWarning
 from tilewright.support.errors import (
     ArgumentNotSupported,
     DtypeMismatch,

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, cast
 
-from tilewright.runtime.tuning_warning import TuningWarning
+from tilewright.runtime.config import TuningWarning
 from tilewright.support.errors import ArgumentNotSupported
 
 ArgumentPath = Sequence[str | int]

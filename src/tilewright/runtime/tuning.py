@@ -11,11 +11,10 @@ from typing import Final, SupportsFloat, cast
 
 from tilewright.runtime.ahead import ArgumentPath, CompileJob, drop, wait_for_news
 from tilewright.runtime.call import Call
-from tilewright.runtime.config import Config
+from tilewright.runtime.config import Config, TuningWarning
 from tilewright.runtime.play_off import close_ones, timed_in_turn
 from tilewright.runtime.progress import Step, progress_bar
 from tilewright.runtime.timer import do_bench
-from tilewright.runtime.tuning_warning import TuningWarning
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import CompileError, InvalidOption, TilewrightError
 

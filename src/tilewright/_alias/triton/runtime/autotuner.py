@@ -11,14 +11,13 @@ from typing import cast
 from tilewright.runtime.autotuner import Autotuner as _Autotuner
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.call import Call
-from tilewright.runtime.config import Config
+from tilewright.runtime.config import Config, TuningWarning
 from tilewright.runtime.heuristics import Heuristic, Kernel, code_of
 from tilewright.runtime.heuristics import Heuristics as _Heuristics
 from tilewright.runtime.pruning import Pruning
 from tilewright.runtime.tuning import Benchmarker, Candidate, Outcome, Times, Trial, to_times
 from tilewright.runtime.tuning_record import read_record, to_record
 from tilewright.runtime.tuning_settings import Hook, make_settings
-from tilewright.runtime.tuning_warning import TuningWarning
 from tilewright.support.dataclass import replace
 from tilewright.support.errors import DuplicateArgument, TilewrightError, UnexpectedArgument
 
