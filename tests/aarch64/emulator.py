@@ -21,7 +21,7 @@ from tilewright.codegen.optimize import compile_module
 from tilewright.compiler.compile import compile_request
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.grid import check_grid
-from tilewright.runtime.slots import pack_slot
+from tilewright.runtime.launcher import pack_slot
 from tilewright.targets.cpu.runtime.interrupt_ir import CONTEXT_FIELDS, LAUNCH_FIELDS
 from tilewright.targets.cpu.runtime.status import StatusRecord
 

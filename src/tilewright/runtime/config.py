@@ -43,6 +43,10 @@ def _is_said(name: str, value: object) -> bool:
     return value != _OPTION_FIELDS[name]
 
 
+class TuningWarning(UserWarning):
+    """Tuning leaves a trace in the arguments, or a configuration is no program."""
+
+
 class Config:
     """Values for some parameters of a kernel, and compile options that go with them.
 

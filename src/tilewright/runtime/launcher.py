@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import operator
 import struct
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Final
+from typing import Final, SupportsFloat, SupportsIndex, cast
 
 from tilewright.runtime.launch_table import TABLE_HEADER_BYTES, Guard
 from tilewright.support.errors import InvalidGrid
+
+_FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
 
 Launch = Callable[..., object]
 Handler = Callable[..., object]
@@ -140,3 +144,25 @@ def always_slow(*args: object) -> object:
 def _array_type() -> object:
     """NumPy's array type; a program that has not loaded NumPy passes none of its arrays."""
     return getattr(sys.modules.get("numpy"), "ndarray", None)
+
+
+def pack_slot(type_: str, value: object) -> bytes:
+    """The 8 bytes of one argument of an LLVM type: pointers by address, floats in their bits.
+
+    A number beyond the range of a float type is infinite.
+    """
+    if type_ in _FLOAT_FORMATS:
+        return _float_slot(_FLOAT_FORMATS[type_], float(cast("SupportsFloat", value)))
+    if type_ == "bfloat":
+        (bits,) = struct.unpack("<Q", pack_slot("float", value))
+        rounded = bits + 0x7FFF + (bits >> 16 & 1)
+        return struct.pack("<Q", rounded >> 16 & 0xFFFF)
+    integer = operator.index(cast("SupportsIndex", value))
+    return struct.pack("<Q", integer & (1 << 64) - 1)
+
+
+def _float_slot(form: str, number: float) -> bytes:
+    try:
+        return struct.pack(form, number)
+    except OverflowError:  # where rounding leaves the type
+        return struct.pack(form, math.copysign(math.inf, number))

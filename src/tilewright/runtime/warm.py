@@ -25,8 +25,7 @@ from tilewright.runtime.launch_table import (
     address_of,
     fixed,
 )
-from tilewright.runtime.launcher import Launch, MethodDefinition, new_function
-from tilewright.runtime.slots import pack_slot
+from tilewright.runtime.launcher import Launch, MethodDefinition, new_function, pack_slot
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 

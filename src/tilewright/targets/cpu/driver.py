@@ -18,8 +18,7 @@ from tilewright.runtime.arguments import guard_of
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, LoadedKernel, ParameterGuard
-from tilewright.runtime.launcher import SLOW_PATH
-from tilewright.runtime.slots import pack_slot
+from tilewright.runtime.launcher import SLOW_PATH, pack_slot
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions, runtime_options

@@ -18,8 +18,7 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, LoadedKernel, ParameterGuard
 from tilewright.runtime.launch_table import Guard
-from tilewright.runtime.launcher import SLOW_PATH, LauncherFactory
-from tilewright.runtime.slots import pack_slot
+from tilewright.runtime.launcher import SLOW_PATH, LauncherFactory, pack_slot
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock
 from tilewright.support.options import CompileOptions

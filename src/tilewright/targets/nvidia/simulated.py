@@ -20,7 +20,7 @@ from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.runtime.grid import persistent_grid
 from tilewright.runtime.launch_numbers import words_of
-from tilewright.runtime.slots import pack_slot
+from tilewright.runtime.launcher import pack_slot
 from tilewright.support.errors import ArgumentNotSupported
 from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
