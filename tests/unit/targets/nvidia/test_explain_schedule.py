@@ -95,7 +95,7 @@ def test_roles_that_meet_say_where_and_what_is_complete(
     summary = explain_schedule(find_kernel(tiles), find_kernel(schedule_of(request).module))
     assert summary is not None
     (meeting,) = (ring for ring in summary.rings if ring.name == "meet")
-    assert (meeting.loads, meeting.slots, meeting.slot_bytes) == ("math", 1, 128)
+    assert (meeting.loads, meeting.slots, meeting.slot_bytes) == ("math, load", 1, 128)
     waits = {(wait.role, wait.what) for wait in summary.waits}
     assert ("math", "stores of the copy engine to be in memory") in waits
     assert ("load", "all loads that this role has started to ring ring0") in waits
