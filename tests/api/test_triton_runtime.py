@@ -276,10 +276,11 @@ def test_a_compiled_kernel_runs_without_python_from_the_second_time_on() -> None
     kernel._init_handles()
     x, out = arrays(32)
     chain = triton.knobs.runtime.launch_enter_hook
-    launch = lambda: kernel.run(  # noqa: E731 - one call, counted
-        *(2, 1, 1, 0, kernel.function, kernel.packed_metadata, None, chain, None),
-        *(x, out, 32, 3, 16),
-    )
+    leading = (2, 1, 1, 0, kernel.function, kernel.packed_metadata, None, chain, None)
+
+    def launch() -> None:
+        kernel.run(*leading, x, out, 32, 3, 16)
+
     assert python_calls(launch) > 0
     out[:] = 0
     assert python_calls(launch) == 0

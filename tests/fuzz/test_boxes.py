@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +13,7 @@ from tests.corpus.case import Array, Case
 from tests.corpus.run import guarded, run_module, tile_module
 from tests.corpus.threads import gpu_request, run_threads
 from tests.fuzz.boxes import BoxProgram, Launch, programs
+from tests.fuzz.loading import module_at
 from tilewright.frontend.passing import runtime_values
 from tilewright.ops.function import find_kernel
 from tilewright.runtime.launch_numbers import LaunchConditions, words_of
@@ -31,11 +31,7 @@ def module_of(seeds: range, folder: Path) -> tuple[ModuleType, list[BoxProgram]]
     text, made = programs(seeds)
     path = folder / f"boxes_{seeds.start}.py"
     path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module, made
+    return module_at(path), made
 
 
 def case_of(module: ModuleType, program: BoxProgram, launch: Launch, number: int) -> Case:

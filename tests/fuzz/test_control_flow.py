@@ -8,7 +8,6 @@ wrap (no division: constants would follow Python and tiles C).
 from __future__ import annotations
 
 import ast
-import importlib.util
 import random
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 import tilewright
+from tests.fuzz.loading import module_at
 
 NUM_PROGRAMS = 12
 INPUTS = ([5, -3, 7], [0, 1, 2], [-4, 100, 3])
@@ -150,14 +150,6 @@ def in_python(text: str, values: list[int]) -> int:
     return namespace["function"](*values, 3)
 
 
-def load(path: Path) -> ModuleType:
-    """The program as a module."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def in_a_kernel(module: ModuleType, values: list[int]) -> int:
     """The result of the program's kernel, run by the interpreter."""
     kernel: tilewright.JITFunction = module.kernel
@@ -174,7 +166,7 @@ def test_control_flow_means_what_it_means_in_python(
     text = Writer(seed).program()
     path = tmp_path / f"program{seed}.py"
     path.write_text(text)
-    module = load(path)
+    module = module_at(path)
     for values in INPUTS:
         assert in_a_kernel(module, values) == in_python(text, values), f"{values}\n{text}"
     require_lanes_agree(module, text, seed)

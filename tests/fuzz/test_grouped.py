@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.fuzz.grouped import FRONT, Grouped, generate_grouped, write_group
+from tests.fuzz.loading import module_at
 from tilewright import JITFunction
 from tilewright.compiler.build import make_request
 from tilewright.compiler.stages import schedule_of
@@ -21,11 +21,7 @@ from tilewright.targets.nvidia.host import named_machine
 def load(program: Grouped, folder: Path) -> JITFunction:
     """The kernel of a program."""
     path = write_group(program, folder)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
+    return module_at(path).kernel
 
 
 def check(seed: int, folder: Path) -> bool:

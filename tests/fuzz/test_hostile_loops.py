@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.fuzz.hostile import HostileProgram, generate_hostile
+from tests.fuzz.loading import module_at
 from tilewright import JITFunction
 
 FEW, MANY = range(6), range(1000, 1200)
@@ -19,12 +18,7 @@ def load(program: HostileProgram, folder: Path) -> JITFunction:
     """The kernel of a program, compiled by Python from a file."""
     path = folder / f"hostile_{program.seed}.py"
     path.write_text(program.text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module.kernel
+    return module_at(path).kernel
 
 
 def check(seed: int, folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 from tests.corpus.partitioned import gemm, gemm_case
 from tests.corpus.threads import lower_for_gpu
+from tests.fuzz.loading import module_at
 from tilewright import JITFunction
 from tilewright.support.errors import InternalError, TilewrightError
 
@@ -131,11 +131,7 @@ def load(body: str, folder: Path) -> JITFunction:
     """The kernel with a body."""
     path = folder / "hostile_schedule.py"
     path.write_text(_HEAD + body + _TAIL)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
+    return module_at(path).kernel
 
 
 @pytest.mark.parametrize("groups", [0, 1])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ from tests.corpus.case import Case
 from tests.corpus.run import run_module, tile_module
 from tests.corpus.threads import gpu_request
 from tests.fuzz.lifted import PROGRAMS, Lifted, generate_lifted
+from tests.fuzz.loading import module_at
 from tilewright import JITFunction
 from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp
@@ -26,12 +25,7 @@ def load(program: Lifted, folder: Path) -> JITFunction:
     """The kernel of a program, from a file."""
     path = folder / f"lifted_{program.seed}.py"
     path.write_text(program.text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module.kernel
+    return module_at(path).kernel
 
 
 def check(seed: int, folder: Path) -> bool:

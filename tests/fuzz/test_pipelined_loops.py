@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.fuzz.loading import module_at
 from tests.fuzz.pipelined import S, programs
 from tilewright import JITFunction
 
@@ -20,11 +19,7 @@ def load(seeds: range, folder: Path) -> list[JITFunction]:
     text, names = programs(seeds)
     path = folder / f"pipelined_{seeds.start}.py"
     path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    module = module_at(path)
     return [getattr(module, name) for name in names]
 
 

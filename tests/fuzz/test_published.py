@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import linecache
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz import eager_language
+from tests.fuzz.loading import module_at
 from tests.fuzz.published import Published, generate_published
 from tilewright import JITFunction
 from tilewright.targets.cpu.driver import CpuKernel
@@ -25,12 +24,7 @@ def load(program: Published, folder: Path) -> JITFunction:
     path = folder / f"published_{program.seed}.py"
     path.write_text(program.kernel_text)
     linecache.checkcache(str(path))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module.kernel
+    return module_at(path).kernel
 
 
 class Beside:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from tests.corpus.case import Case
 from tests.corpus.run import run_module, tile_module
 from tests.corpus.threads import gpu_request, run_threads
+from tests.fuzz.loading import module_at
 from tests.fuzz.role_programs import generate_roles, write_program
 from tilewright.compiler.pipeline import schedule_pipeline
 from tilewright.ir.schedule import Channel, Epilogue, Role, Schedule
@@ -42,11 +42,7 @@ def load_case(
     """The case of a seed's program."""
     program = generate_roles(seed, over_tiles=over_tiles, gathers=gathers, copies=copies)
     path = write_program(program, folder)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return program.case(module.kernel)
+    return program.case(module_at(path).kernel)
 
 
 def schedule_for(kernel: FuncOp, rng: random.Random) -> Schedule:

@@ -5,13 +5,13 @@ Each is held to the interpreter, to one program with its pipeline, and to one wi
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.fuzz.loading import module_at
 from tests.fuzz.unasked_attentions import UnaskedAttention, generate_attention
 from tests.fuzz.unasked_products import UnaskedProduct, generate_product
 from tilewright import JITFunction
@@ -31,11 +31,7 @@ def load(program: Unasked, folder: Path) -> JITFunction:
     """The kernel of a program, from a file, so that its source can be found."""
     path = folder / f"{type(program).__name__}_{program.seed}.py"
     path.write_text(program.text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
+    return module_at(path).kernel
 
 
 def simulated(

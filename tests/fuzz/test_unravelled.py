@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.fuzz.loading import module_at
 from tests.fuzz.unravelled import programs
 
 LAUNCHES = 4
@@ -18,10 +18,7 @@ def check(seeds: range, folder: Path) -> int:
     text, made = programs(seeds)
     path = folder / f"unravelled_{seeds.start}.py"
     path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = module_at(path)
     checked = 0
     for program in made:
         kernel = getattr(module, program.name)

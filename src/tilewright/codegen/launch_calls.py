@@ -12,8 +12,8 @@ from string import Template
 
 from tilewright.codegen.launch_arrays import ARRAY_GUARDS
 from tilewright.codegen.launch_guards import VALUE_GUARDS
-from tilewright.codegen.launch_run import RUN
 from tilewright.codegen.launch_walk import WALK
+from tilewright.codegen.launch_ways import WAYS
 from tilewright.runtime.launch_table import (
     ACCESSOR_FIELDS,
     FLAGS,
@@ -217,11 +217,8 @@ next:
   %more = icmp slt i64 %i, %num
   br i1 %more, label %look, label %fallback
 look:
-  %offset = mul i64 %i, $warm_entry_bytes
-  %from = add i64 %offset, $warm_entries
-  %way = getelementptr i8, ptr %state, i64 %from
-  %wanted = call i64 @row_entry(ptr %way, i64 $way_num_args)
-  %same.count = icmp eq i64 %wanted, %num.args
+  %way = call ptr @known_way(ptr %state, i64 %i)
+  %same.count = call i1 @takes(ptr %way, i64 %num.args)
   br i1 %same.count, label %compare, label %another
 compare:
   %wanted.names = call ptr @table_entry(ptr %way, i64 $way_names)
@@ -255,14 +252,9 @@ answered:
   ; From the start, because the state may be another one now.
   br label %next
 run:
-  ; While the launch runs without the GIL another thread may change the state: hold on to what
-  ; this launch uses.
   %kernel = call ptr @new_reference(ptr %way, i64 $way_kernel)
-  %owner = call ptr @new_reference(ptr %way, i64 $way_owner)
-  %launch = call ptr @table_entry(ptr %table, i64 $table_run)
   %sentinel = call ptr @table_entry(ptr %table, i64 $table_sentinel)
-  %result = call ptr %launch(ptr %table, ptr %args, ptr %extents)
-  call void @Py_DecRef(ptr %owner)
+  %result = call ptr @launch_way(ptr %way, ptr %args, ptr %extents)
   %raised = icmp eq ptr %result, null
   br i1 %raised, label %drop.kernel, label %ran
 ran:
@@ -346,5 +338,5 @@ def launcher_text(target: str, constants: Mapping[str, str]) -> str:
         "row_bytes": str(ROW_BYTES),
         "warm_entry_bytes": str(WAY_BYTES),
     }
-    text = Template(_DECLARATIONS + VALUE_GUARDS + ARRAY_GUARDS + WALK + target + _LAUNCH + RUN)
+    text = Template(_DECLARATIONS + VALUE_GUARDS + ARRAY_GUARDS + WALK + target + WAYS + _LAUNCH)
     return text.substitute({**offsets, **sizes, **constants})
