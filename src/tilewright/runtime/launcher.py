@@ -20,7 +20,7 @@ _FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
 Launch = Callable[..., object]
 Handler = Callable[..., object]
 
-_METH_FASTCALL = 0x80
+METH_FASTCALL = 0x80
 
 
 class _SlowPath:
@@ -63,7 +63,7 @@ class LauncherFactory:
         self._code = code
         self._addresses = dict(addresses)
         self._methods = {
-            name: MethodDefinition(name.encode(), address, _METH_FASTCALL, None)
+            name: MethodDefinition(name.encode(), address, METH_FASTCALL, None)
             for name, address in addresses.items()
         }
 

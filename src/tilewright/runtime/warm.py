@@ -25,13 +25,18 @@ from tilewright.runtime.launch_table import (
     address_of,
     fixed,
 )
-from tilewright.runtime.launcher import Launch, MethodDefinition, new_function, pack_slot
+from tilewright.runtime.launcher import (
+    METH_FASTCALL,
+    Launch,
+    MethodDefinition,
+    new_function,
+    pack_slot,
+)
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 MAX_WAYS = 8
-_METH_FASTCALL = 0x80
-_METH_FASTCALL_KEYWORDS = 0x80 | 0x02
+_METH_FASTCALL_KEYWORDS = METH_FASTCALL | 0x02
 # Guards of constants; the others fill a slot.
 _CONSTANT_KINDS = frozenset(("ignored", "identical", "equal", "same_float"))
 
@@ -160,7 +165,7 @@ class RunCalls(_KnownWays):
     """The native callable `call(grid_x, grid_y, grid_z, *args)` of one compiled kernel."""
 
     def __init__(self, fallback: Callable[..., object], first: Launch) -> None:
-        super().__init__("run_calls", _METH_FASTCALL, fallback, first)
+        super().__init__("run_calls", METH_FASTCALL, fallback, first)
 
     def add(self, launcher: Launch, positions: Sequence[int], leading: Sequence[Guard]) -> None:
         """Learn to launch by `launcher`, whose arguments stand at `positions` among `args`.
