@@ -70,8 +70,8 @@ bench: $(TORCH_VENV)/.installed  ## Measure against NumPy and torch; writes benc
 	$(TORCH_BIN)/python -m benchmarks
 
 gpu-test: $(GPU_SETUP)  ## Tests on a real NVIDIA GPU.
-	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m pytest -n $(GPU_WORKERS) -p no:benchmark \
-	  -m "gpu and not slow" tests
+	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m pytest -n $(GPU_WORKERS) --dist worksteal \
+	  -p no:benchmark -m "gpu and not slow" tests
 
 SECONDS ?= 1200
 gpu-soak: $(GPU_SETUP)  ## Roles with pauses on a real NVIDIA GPU for SECONDS: no hang, the same bits.
