@@ -102,6 +102,18 @@ def test_an_unknown_dtype_names_the_parameter():
         add_kernel[(1,)](x, x, x, 4, BLOCK=4)
 
 
+def test_a_tensor_that_has_no_address_is_refused_by_name():
+    x, out = torch.randn(64), torch.zeros(64)
+    for _ in range(3):  # the later launches through the launcher that the first one left
+        add_kernel[(1,)](x, x, out, 64, BLOCK=64)
+        for hidden in (x.to_sparse(), x.to_mkldnn()):
+            with pytest.raises(errors.ArgumentNotSupported, match=r"`y_ptr`.*memory") as raised:
+                add_kernel[(1,)](x, hidden, out, 64, BLOCK=64)
+            assert "to_dense()" in raised.value.hint
+        with pytest.raises(errors.ArgumentNotSupported, match=r"`x_ptr`.*memory"):
+            torch.vmap(lambda row: add_kernel[(1,)](row, x, out, 64, BLOCK=64))(x[None])
+
+
 @tilewright.jit
 def read_tile_kernel(source, out_ptr, N: tl.constexpr):
     tl.store(out_ptr + tl.arange(0, N), source.load([0]))

@@ -246,6 +246,13 @@ leave.place:
   ret i32 %here
 data:
   %number = call ptr @access(ptr %accessors, i64 $accessor_data_ptr, ptr %arg)
+  %has.none = icmp eq ptr %number, null
+  br i1 %has.none, label %hidden, label %store
+hidden:
+  ; Its type has addresses, and this one has not (sparse, say): the slow path's to find again.
+  call void @PyErr_Clear()
+  ret i32 0
+store:
   %result = call i32 @store_address(ptr %row, ptr %number, ptr %slot)
   ret i32 %result
 fail:

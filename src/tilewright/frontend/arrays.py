@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, SupportsIndex, TypeVar, cast
 
 from tilewright.language.core import DTYPE_BY_SHORT_NAME, dtype
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ArgumentNotSupported
+
+_T = TypeVar("_T")
 
 # Names that array packages give to our dtypes, beyond our own.
 _ELEMENT_NAMES: dict[str, str] = {
@@ -55,12 +58,20 @@ class ArrayFacts:
     is_negated: bool = False
 
 
+class NoAddress(Exception):
+    """An array does not say where its memory is; the text is what its package says of that.
+
+    It is sparse, inside of `vmap`, or no longer there. Whoever knows the parameter names it.
+    """
+
+
 def array_facts(value: object) -> ArrayFacts | None:
-    """What `value` is when it is an array, or None."""
+    """What `value` is when it is an array, or None. Raises: NoAddress."""
     element = str(getattr(value, "dtype", ""))
     pointer = getattr(value, "data_ptr", None)
     if callable(pointer) and element:
-        return _tensor_facts(value, element_named(element), cast("int", pointer()))
+        address = _asked(lambda: operator.index(cast("SupportsIndex", pointer())))
+        return _tensor_facts(value, element_named(element), address)
     interface = getattr(value, "__array_interface__", None)
     if isinstance(interface, dict) and element:
         return _interface_facts(element_named(element), interface)
@@ -68,7 +79,15 @@ def array_facts(value: object) -> ArrayFacts | None:
     if isinstance(interface, dict):
         return _interface_facts(_element_of_type_string(interface["typestr"]), interface)
     export = getattr(value, "__dlpack__", None)
-    return _dlpack_facts(_capsule(export)) if callable(export) else None
+    return _dlpack_facts(_asked(lambda: _capsule(export))) if callable(export) else None
+
+
+def _asked(ask: Callable[[], _T]) -> _T:
+    """What an array answers, of whose package any exception may come."""
+    try:
+        return ask()
+    except Exception as error:
+        raise NoAddress(str(error) or type(error).__name__) from error
 
 
 def num_elements_without_memory(value: object) -> int:

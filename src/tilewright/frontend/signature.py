@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tilewright.frontend.arrays import ArrayFacts, array_facts, descriptor_facts, scalar_value
+from tilewright.frontend.arrays import (
+    ArrayFacts,
+    NoAddress,
+    array_facts,
+    descriptor_facts,
+    scalar_value,
+)
 from tilewright.frontend.capture import (
     constant_of,
     is_aggregate_class,
@@ -180,7 +186,14 @@ class _Classifier:
 
     def argument(self, p: Parameter, value: object) -> _Leaf:
         """How the argument of parameter `p` is passed."""
-        path: ArgumentPath = (p.name,)
+        try:
+            return self._argument((p.name,), p, value)
+        except NoAddress as error:
+            why = f"does not say where its memory is ({error})"
+            hint = "pass a dense array: x.to_dense() of a sparse one; inside of torch.vmap none has"
+            raise self._unsupported(p, value, why, f"{hint} an address") from error
+
+    def _argument(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
         if is_aggregate_class(type(value)):
             return self._aggregate(path, p, value)
         if p.is_constexpr:
