@@ -94,11 +94,6 @@ class WgmmaShape:
         return "float" if self.accumulator == "f32" else "i32"
 
     @property
-    def constraint(self) -> str:
-        """The constraint of one accumulator register in inline assembly."""
-        return "f" if self.accumulator == "f32" else "r"
-
-    @property
     def num_registers(self) -> int:
         """The accumulator registers of a thread."""
         return self.columns // (4 if self.accumulator == "f16" else 2)
@@ -120,48 +115,98 @@ class WgmmaShape:
         return self.a in ("f16", "bf16")
 
 
-def emit_wgmma(
+@dataclass(frozen=True)
+class WgmmaStep:
+    """What one instruction multiplies: A by its descriptor or as four i32, B by its descriptor."""
+
+    a: str | tuple[str, ...]
+    b: str
+
+
+@dataclass(frozen=True)
+class WgmmaChain:
+    """Instructions that add up in the same accumulators, one after another."""
+
+    accumulators: tuple[str, ...]
+    steps: tuple[WgmmaStep, ...]
+
+
+def emit_product(
     fn: FunctionBuilder,
     shape: WgmmaShape,
-    accumulators: Sequence[str],
-    a: str | Sequence[str],
-    b: str,
+    chains: Sequence[WgmmaChain],
+    *,
     accumulates: bool,
     transposes: tuple[bool, bool],
+    waits: bool,
 ) -> list[str]:
-    """Start one product: the accumulators' new names. `a` is a descriptor or four i32.
+    """Start a product as a group of its own; the accumulators' new names, chain by chain.
 
     Without `accumulates` what was in the accumulators does not enter, and they are only written.
+    With `waits` the product has ended behind it.
+
+    *Why* one statement of assembly for all: registers are fenced by it, so that nothing that makes
+    them can move behind the fence, where the assembler would answer with a fence of its own for
+    each instruction; and LLVM hands on accumulators once, not at each instruction.
     """
-    count = len(accumulators)
-    registers = ", ".join(f"${i}" for i in range(count))
-    position = 2 * count if accumulates else count
-    in_registers = not isinstance(a, str)
-    a_values = list(a) if in_registers else [str(a)]
-    names = [f"${position + i}" for i in range(len(a_values))]
-    position += len(a_values)
-    a_text = "{" + ", ".join(names) + "}" if in_registers else names[0]
-    flags = ["p"]
-    if shape.takes_scales:
-        flags += ["1", "1"]
-    if shape.takes_transposes:
-        flags += [] if in_registers else [str(int(transposes[0]))]
-        flags.append(str(int(transposes[1])))
-    text = (
-        f"{{ .reg .pred p; setp.ne.b32 p, ${position + 1}, 0; {shape.opcode} "
-        f"{{{registers}}}, {a_text}, ${position}, {', '.join(flags)}; }}"
-    )
-    kind, constraint = shape.register_kind, shape.constraint
-    constraints = [f"={constraint}"] * count
+    accumulators = [name for chain in chains for name in chain.accumulators]
+    operands = _Operands(shape, len(accumulators) * (2 if accumulates else 1))
+    texts = ["wgmma.fence.sync.aligned"]
+    first = 0
+    for chain in chains:
+        registers = ", ".join(f"${first + i}" for i in range(len(chain.accumulators)))
+        for number, step in enumerate(chain.steps):
+            adds = "adds" if accumulates or number else "sets"
+            flags = ", ".join((adds, *_flags(shape, step, transposes)))
+            a, b = operands.place(step.a), operands.place(step.b)
+            texts.append(f"{shape.opcode} {{{registers}}}, {a}, {b}, {flags}")
+        first += len(chain.accumulators)
+    texts.append("wgmma.commit_group.sync.aligned")
+    if waits:
+        texts.append("wgmma.wait_group.sync.aligned 0")
+    predicates = ".reg .pred sets, adds; setp.ne.b32 sets, 0, 0; setp.ne.b32 adds, 1, 0"
+    text = f"{{ {predicates}; {'; '.join(texts)}; }}"
+    # Results are written while later instructions still read their operands.
+    kinds = [shape.register_kind] * len(accumulators)
+    constraints = [f"=&{_constraint(kind)}" for kind in kinds]
     arguments: list[str] = []
     if accumulates:
-        constraints += [str(i) for i in range(count)]
-        arguments = [f"{kind} {name}" for name in accumulators]
-    constraints += ["r"] * len(a_values) if in_registers else ["l"]
-    constraints += ["l", "r"]
-    arguments += [f"{'i32' if in_registers else 'i64'} {value}" for value in a_values]
-    arguments += [f"i64 {b}", f"i32 {int(accumulates)}"]
-    return _call(fn, text, constraints, arguments, kind, count)
+        constraints += [str(index) for index in range(len(accumulators))]
+        arguments += [f"{shape.register_kind} {name}" for name in accumulators]
+    constraints += operands.constraints
+    return _call(fn, text, constraints, [*arguments, *operands.arguments], kinds)
+
+
+class _Operands:
+    """Operands of a statement of assembly, each one named once, from number `first` on."""
+
+    def __init__(self, shape: WgmmaShape, first: int) -> None:
+        self.shape, self.first = shape, first
+        self.places: dict[str, str] = {}
+        self.constraints: list[str] = []
+        self.arguments: list[str] = []
+
+    def place(self, operand: str | tuple[str, ...]) -> str:
+        """What an instruction writes for a descriptor, or for words in registers."""
+        if isinstance(operand, str):
+            return self._one("i64", operand)
+        return "{" + ", ".join(self._one("i32", word) for word in operand) + "}"
+
+    def _one(self, kind: str, name: str) -> str:
+        if name not in self.places:
+            self.places[name] = f"${self.first + len(self.places)}"
+            self.constraints.append(_constraint(kind))
+            self.arguments.append(f"{kind} {name}")
+        return self.places[name]
+
+
+def _flags(shape: WgmmaShape, step: WgmmaStep, transposes: tuple[bool, bool]) -> list[str]:
+    """The immediates of an instruction: signs of A and B, and which of them are transposed."""
+    signs = ["1", "1"] if shape.takes_scales else []
+    if not shape.takes_transposes:
+        return signs
+    shared = transposes if isinstance(step.a, str) else transposes[1:]
+    return [*signs, *(str(int(is_transposed)) for is_transposed in shared)]
 
 
 def emit_wait(fn: FunctionBuilder, pending: int, registers: Sequence[tuple[str, str]]) -> list[str]:
@@ -169,28 +214,14 @@ def emit_wait(fn: FunctionBuilder, pending: int, registers: Sequence[tuple[str, 
 
     Tied to the wait, no use of them can move above it.
     """
-    return _tied(fn, f"wgmma.wait_group.sync.aligned {pending};", registers)
-
-
-def emit_fence(fn: FunctionBuilder, registers: Sequence[tuple[str, str]]) -> list[str]:
-    """Order the writes of registers before the products that read them; their names anew.
-
-    Tied to the fence, nothing that makes them can move below it, where the assembler would
-    answer with a fence of its own for each product.
-    """
-    return _tied(fn, "wgmma.fence.sync.aligned;", registers)
-
-
-def _tied(fn: FunctionBuilder, text: str, registers: Sequence[tuple[str, str]]) -> list[str]:
+    text = f"wgmma.wait_group.sync.aligned {pending};"
     if not registers:
         fn.emit(f'call void asm sideeffect "{text}", ""() {_COLLECTIVE}')
         return []
-    outputs = [f"={_constraint(kind)}" for kind, _ in registers]
-    ties = [str(index) for index in range(len(registers))]
     kinds = [kind for kind, _ in registers]
-    arguments = [f"{kind} {name}" for kind, name in registers]
-    result = "{" + ", ".join(kinds) + "}"
-    return _extract(fn, result, text, [*outputs, *ties], arguments, len(registers))
+    constraints = [f"={_constraint(kind)}" for kind in kinds]
+    constraints += [str(index) for index in range(len(registers))]
+    return _call(fn, text, constraints, [f"{kind} {name}" for kind, name in registers], kinds)
 
 
 def _constraint(kind: str) -> str:
@@ -202,30 +233,12 @@ def _call(
     text: str,
     constraints: Sequence[str],
     arguments: Sequence[str],
-    kind: str,
-    count: int,
+    kinds: Sequence[str],
 ) -> list[str]:
-    result = "{" + ", ".join([kind] * count) + "}"
-    return _extract(fn, result, text, constraints, arguments, count)
-
-
-def _extract(
-    fn: FunctionBuilder,
-    result: str,
-    text: str,
-    constraints: Sequence[str],
-    arguments: Sequence[str],
-    count: int,
-) -> list[str]:
-    if count == 1:
-        kind = result.strip("{}")
-        call = f'call {kind} asm sideeffect "{text}", "{",".join(constraints)}"'
-        return [fn.value(f"{call}({', '.join(arguments)}) {_COLLECTIVE}")]
+    """A statement of assembly; the names of its results."""
+    result = kinds[0] if len(kinds) == 1 else "{" + ", ".join(kinds) + "}"
     call = f'call {result} asm sideeffect "{text}", "{",".join(constraints)}"'
     value = fn.value(f"{call}({', '.join(arguments)}) {_COLLECTIVE}")
-    return [fn.value(f"extractvalue {result} {value}, {index}") for index in range(count)]
-
-
-def emit_commit(fn: FunctionBuilder) -> None:
-    """Close the group of the products started so far."""
-    fn.emit("call void @llvm.nvvm.wgmma.commit_group.sync.aligned()")
+    if len(kinds) == 1:
+        return [value]
+    return [fn.value(f"extractvalue {result} {value}, {index}") for index in range(len(kinds))]

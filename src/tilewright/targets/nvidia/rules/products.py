@@ -12,7 +12,7 @@ from tilewright.codegen.simt.shared import shared_pointer
 from tilewright.codegen.simt.words import pack, unpack
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import SharedType, layout_of
-from tilewright.ir.plans import REGISTERS, SHARED
+from tilewright.ir.plans import SHARED
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp, FenceGlobalOp
@@ -21,13 +21,13 @@ from tilewright.targets.nvidia.rules.fma import emit_fma_product
 from tilewright.targets.nvidia.rules.mma import accumulator_type, emit_mma_product, ptx_type
 from tilewright.targets.nvidia.wgmma import (
     SharedOperand,
+    WgmmaChain,
     WgmmaShape,
+    WgmmaStep,
     advanced,
     descriptor_base,
-    emit_commit,
-    emit_fence,
+    emit_product,
     emit_wait,
-    emit_wgmma,
 )
 
 
@@ -79,9 +79,11 @@ class _WgmmaProduct:
         kind = accumulator_type(accumulator)
         self.shape = WgmmaShape(plan.columns, plan.depth, kind, ptx_type(a), ptx_type(b))
         self.extents = ir.shape_of(op.result.type)
-        self.fragments: dict[tuple[int, int], list[str]] = {}
+        self.fragments: dict[tuple[int, int], tuple[str, ...]] = {}
         self.layout = layout_of(op.result.type)
         self.where = {at: r for r, at in reversed(list(enumerate(self.layout.register_offsets())))}
+        self.a = self._shared_operand(op.a, 1) if plan.a == SHARED else None
+        self.b = self._shared_operand(op.b, 0)
 
     def emit(self) -> None:
         """Emit the whole product and, unless it is async, the wait for it."""
@@ -90,42 +92,19 @@ class _WgmmaProduct:
         element = element_type(op.c.type)
         accumulates = set(names) != {constant_text(0, element)}
         blocks = self._blocks()
-        own = [
-            self._words(element, [names[index] for index in self._indices(block)])
-            for block in blocks
-        ]
-        own = self._fence(own if accumulates else [], blocks) or own
-        words: list[str] = []
-        for block, registers in zip(blocks, own, strict=True):
-            words += self._emit_block(block, registers, accumulates)
-        emit_commit(self.fn)
-        if op.is_async is None:
-            words = emit_wait(self.fn, 0, [(self.shape.register_kind, word) for word in words])
+        words = emit_product(
+            self.fn,
+            self.shape,
+            [self._chain(block, names) for block in blocks],
+            accumulates=accumulates,
+            transposes=(self.a is not None and self.a.is_transposed, self.b.is_transposed),
+            waits=op.is_async is None,
+        )
         values = self._elements(element, words)
         order = [index for block in blocks for index in self._indices(block)]
         for index, value in zip(order, values, strict=True):
             names[index] = value
         self.ctx.define_tile(op.result, names)
-
-    def _fence(
-        self, accumulators: Sequence[Sequence[str]], blocks: Sequence[tuple[int, int]]
-    ) -> list[list[str]]:
-        """Fence the accumulators, whose new names come back, and the fragments of A."""
-        kind = self.shape.register_kind
-        flat = [(kind, name) for group in accumulators for name in group]
-        keys: list[tuple[int, int]] = []
-        if self.plan.a == REGISTERS:
-            depth = _extents(self.op.a.type)[1]
-            rows = dict.fromkeys(row for row, _ in blocks)
-            keys = [(row, k) for row in rows for k in range(0, depth, self.shape.depth)]
-        made = [self._fragment(*key) for key in keys]
-        fenced = emit_fence(self.fn, flat + [("i32", word) for group in made for word in group])
-        count, position = len(flat), len(flat)
-        for key, group in zip(keys, made, strict=True):
-            self.fragments[key] = fenced[position : position + len(group)]
-            position += len(group)
-        size = count // max(1, len(accumulators))
-        return [fenced[start : start + size] for start in range(0, count, size)] if size else []
 
     def _words(self, element: Attribute, values: Sequence[str]) -> list[str]:
         """Accumulators as the instruction has them: two f16 to a register."""
@@ -151,26 +130,24 @@ class _WgmmaProduct:
             for pair in (0, 1)
         ]
 
-    def _emit_block(self, block: tuple[int, int], own: list[str], accumulates: bool) -> list[str]:
-        """The instructions over K of one block of the result; its accumulators' new names."""
-        row, column = block
-        a_operand = self._shared_operand(self.op.a, 1) if self.plan.a == SHARED else None
-        b_operand = self._shared_operand(self.op.b, 0)
-        b_base = self._descriptor(self.op.b, b_operand, self._group(1), self.shape.columns)
+    def _chain(self, block: tuple[int, int], names: Sequence[str]) -> WgmmaChain:
+        """The instructions over K of one block of the result, whose registers are `names`."""
+        op, (row, column) = self.op, block
+        registers = [names[index] for index in self._indices(block)]
+        accumulators = self._words(element_type(op.c.type), registers)
+        b_base = self._descriptor(op.b, self.b, self._group(1), self.shape.columns)
         a_base = None
-        if a_operand is not None:
-            a_base = self._descriptor(self.op.a, a_operand, self._group(0), self.plan.shape[0])
-        depth = _extents(self.op.a.type)[1]
-        for k in range(0, depth, self.shape.depth):
-            b = advanced(self.fn, b_base, b_operand.offset(column, k))
-            if a_operand is not None and a_base is not None:
-                a: str | list[str] = advanced(self.fn, a_base, a_operand.offset(row, k))
-                transposes = (a_operand.is_transposed, b_operand.is_transposed)
+        if self.a is not None:
+            a_base = self._descriptor(op.a, self.a, self._group(0), self.plan.shape[0])
+        steps: list[WgmmaStep] = []
+        for k in range(0, _extents(op.a.type)[1], self.shape.depth):
+            right = advanced(self.fn, b_base, self.b.offset(column, k))
+            if self.a is not None and a_base is not None:
+                left: str | tuple[str, ...] = advanced(self.fn, a_base, self.a.offset(row, k))
             else:
-                a = self.fragments[row, k]
-                transposes = (False, b_operand.is_transposed)
-            own = emit_wgmma(self.fn, self.shape, own, a, b, accumulates or k > 0, transposes)
-        return own
+                left = self._fragment(row, k)
+            steps.append(WgmmaStep(left, right))
+        return WgmmaChain(tuple(accumulators), tuple(steps))
 
     def _group(self, dim: int) -> str:
         """The index of the thread's warp group along a dim, i32."""
@@ -200,12 +177,14 @@ class _WgmmaProduct:
         address = self.fn.value(f"ptrtoint ptr addrspace(3) {pointer} to i32")
         return descriptor_base(self.fn, address, operand)
 
-    def _fragment(self, row: int, k: int) -> list[str]:
-        """The four registers of A of one instruction."""
-        layout = layout_of(self.op.a.type)
-        names = self.ctx.registers(self.op.a)
-        element = element_type(self.op.a.type)
-        return operand_fragment(self.ctx, layout, names, element, row, k)
+    def _fragment(self, row: int, k: int) -> tuple[str, ...]:
+        """The four registers of A of one instruction, packed once."""
+        if (row, k) not in self.fragments:
+            layout, element = layout_of(self.op.a.type), element_type(self.op.a.type)
+            names = self.ctx.registers(self.op.a)
+            words = operand_fragment(self.ctx, layout, names, element, row, k)
+            self.fragments[row, k] = tuple(words)
+        return self.fragments[row, k]
 
 
 def operand_fragment(
