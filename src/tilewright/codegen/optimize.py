@@ -34,12 +34,10 @@ class CompiledModule:
     """Machine code of one LLVM module.
 
     `object` is empty where only assembly was asked for; `assembly` is None unless asked for.
-    `llvm_ir` is the text after the pipeline where assembly was asked for, else the input.
     """
 
     object: bytes
     assembly: str | None
-    llvm_ir: str
 
 
 @functools.cache
@@ -99,17 +97,27 @@ def compile_module(
     if whitelist is not None:
         check_module(text, whitelist, features)
     machine = create_target_machine(cpu, features, triple, opt_level)
-    module = parse_module(text, machine)
-    if optimize:
-        run_short_pipeline(module, machine, passes)
-    if is_affected(module, features):
-        changed = hide_constant_masks(before := str(module))
-        module = module if changed == before else parse_module(changed, machine)
+    module = optimized_module(text, machine, features, passes if optimize else ())
     return CompiledModule(
         object=machine.emit_object(module) if emit_object else b"",
         assembly=machine.emit_assembly(module) if emit_assembly else None,
-        llvm_ir=str(module) if emit_assembly else text,
     )
+
+
+def optimized_module(
+    text: str,
+    machine: llvm.TargetMachine,
+    features: tuple[str, ...],
+    passes: tuple[str, ...] = SHORT_PIPELINE,
+) -> llvm.ModuleRef:
+    """The module of `text` as machine code is made of it: behind `passes`, without defects."""
+    module = parse_module(text, machine)
+    if passes:
+        run_short_pipeline(module, machine, passes)
+    if not is_affected(module, features):
+        return module
+    changed = hide_constant_masks(before := str(module))
+    return module if changed == before else parse_module(changed, machine)
 
 
 def parse_module(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
