@@ -46,6 +46,8 @@ FLOATS: dict[Attribute, int] = {
     f32: 32,
     f64: 64,
 }
+# Floats have no parameters: by class, as hashing and comparing attributes takes longer.
+_FLOAT_BITS = {type(element): bits for element, bits in FLOATS.items()}
 
 
 @irdl_attr_definition
@@ -135,27 +137,27 @@ def with_element(type_: Attribute, element: Attribute) -> Attribute:
 
 def is_float(type_: Attribute) -> bool:
     """Whether the element type is a floating-point type."""
-    return element_of(type_) in FLOATS
+    return type(element_of(type_)) in _FLOAT_BITS
 
 
 def is_integer(type_: Attribute) -> bool:
     """Whether the element type is an integer type (any width)."""
-    return isinstance(element_of(type_), IntegerType)
+    return type(element_of(type_)) is IntegerType
 
 
 def is_pointer(type_: Attribute) -> bool:
     """Whether the element type is a pointer."""
-    return isinstance(element_of(type_), PointerType)
+    return type(element_of(type_)) is PointerType
 
 
 def width_bits(type_: Attribute) -> int:
     """Width of the element type in bits; pointers have 64."""
     element = element_of(type_)
-    if isinstance(element, IntegerType):
+    if type(element) is IntegerType:
         return element.width.data
-    if isinstance(element, PointerType):
+    if type(element) is PointerType:
         return 64
-    return FLOATS[element]
+    return _FLOAT_BITS[type(element)]
 
 
 def storage_bytes(type_: Attribute) -> int:
