@@ -25,6 +25,7 @@ from tilewright.ir.passes import Pass
 from tilewright.ir.verify_level import LegalTypes, check_level, check_types
 from tilewright.language.extensions import load_part
 from tilewright.runtime.artifact import Artifact
+from tilewright.support.collection import collection_paused
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import TilewrightError
 from tilewright.targets.target import Scheduled, Target, load_target
@@ -35,6 +36,7 @@ StageResult = ModuleOp | str | Mapping[str, bytes]
 Observer = Callable[[str, StageResult], None]
 
 
+@collection_paused()
 def compile_request(
     request: CompileRequest, key: str = "", observe: Observer | None = None
 ) -> Artifact:
