@@ -15,12 +15,14 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.codegen.context import EmitContext, Rule
 from tilewright.codegen.llvm_types import llvm_type
+from tilewright.codegen.simt.allotment import Allotment, allot
 from tilewright.codegen.simt.index import ThreadIndex
 from tilewright.codegen.simt.partition import Partition
 from tilewright.codegen.simt.scope import Scope, no_scope
 from tilewright.codegen.simt.services import ThreadServices
 from tilewright.ir.encoding import SharedType, TokenType, layout_of
 from tilewright.ir.op import ElementwiseOp
+from tilewright.ops.roles import RolesOp
 from tilewright.schedule.annotations import equal_runs
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
@@ -39,6 +41,7 @@ class SimtContext(EmitContext):
     default_rules: RuleTable[Rule] | None = None
     # Integers and pointers that are another one and a constant (bytes for a pointer) more.
     affine: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _allotments: dict[RolesOp, Allotment] = field(default_factory=dict, init=False)
     _scope: Scope | None = field(default=None, init=False)
 
     @property
@@ -63,6 +66,12 @@ class SimtContext(EmitContext):
                 yield self._scope
             finally:
                 self._scope = outer
+
+    def allotment(self, roles: RolesOp) -> Allotment:
+        """Which warps and barriers each role has, found once."""
+        if roles not in self._allotments:
+            self._allotments[roles] = allot(roles)
+        return self._allotments[roles]
 
     def registers(self, operand: SSAValue) -> tuple[str, ...]:
         """The registers of a tile; of a scalar its one value."""

@@ -6,9 +6,9 @@ last replica arrives once at the start, which gives the first one its turn.
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, Region
+from xdsl.ir import Region
 
-from tilewright.codegen.simt.allotment import Allotment, allot
+from tilewright.codegen.simt.allotment import Allotment
 from tilewright.codegen.simt.context import SimtContext
 from tilewright.codegen.simt.partition import Partition
 from tilewright.codegen.simt.roles import Body, emit_partitions
@@ -19,7 +19,7 @@ from tilewright.support.errors import InternalError
 
 @SIMT_RULES.register(RolesOp)
 def _roles(ctx: SimtContext, op: RolesOp) -> None:
-    allotted = allot(op)
+    allotted = ctx.allotment(op)
     bodies = [_body(ctx, allotted, number, body) for number, body in enumerate(op.bodies)]
     emit_partitions(ctx, list(zip(allotted.partitions, bodies, strict=True)))
 
@@ -60,7 +60,7 @@ def _threads_of_turn(ctx: SimtContext) -> int:
 
 @SIMT_RULES.register(TurnWaitOp)
 def _wait(ctx: SimtContext, op: TurnWaitOp) -> None:
-    first = _first_barrier(op, op.turns.data)
+    first = _first_barrier(ctx, op)
     if first is not None:
         number = ctx.fn.prologue_value(f"add nuw nsw i32 {ctx.index.replica(ctx.fn)}, {first}")
         node = ctx.module.add_metadata(turn_node(op, first))
@@ -76,7 +76,7 @@ def turn_node(op: TurnOp, start: int) -> str:
 
 @SIMT_RULES.register(TurnPassOp)
 def _pass(ctx: SimtContext, op: TurnPassOp) -> None:
-    first = _first_barrier(op, op.turns.data)
+    first = _first_barrier(ctx, op)
     if first is None:
         return
     fn, replica = ctx.fn, ctx.index.replica(ctx.fn)
@@ -87,10 +87,10 @@ def _pass(ctx: SimtContext, op: TurnPassOp) -> None:
     ctx.target.barrier_arrive(fn, number, _threads_of_turn(ctx))
 
 
-def _first_barrier(op: Operation, name: str) -> int | None:
+def _first_barrier(ctx: SimtContext, op: TurnOp) -> int | None:
     """The barrier of the first replica; None for a role of one, which always has its turn."""
     around = role_around(op)
     if around is None:
         raise InternalError(f"{op.name} stands outside of every role")
     roles, number = around
-    return allot(roles).turns.get((number, name))
+    return ctx.allotment(roles).turns.get((number, op.turns.data))

@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.codegen.simt.allotment import allot
 from tilewright.codegen.simt.context import SimtContext
 from tilewright.codegen.simt.rules.staging import add
 from tilewright.codegen.simt.shared import shared_pointer
@@ -60,8 +59,9 @@ def _ring(ctx: SimtContext, op: RingOp) -> None:
 
     def emit(fn: FunctionBuilder) -> None:
         for ring in rings:
+            sides = (0, _full_arrivals(ctx, ring)), (_EMPTY, _empty_arrivals(ctx, ring))
             for slot in range(ring.num_slots):
-                for side, count in ((0, full_arrivals(ring)), (_EMPTY, empty_arrivals(ring))):
+                for side, count in sides:
                     place = _start(ring) + RING_SLOT_BYTES * slot + side
                     pointer = f"ptr addrspace(3) {shared_pointer(fn, str(place))}"
                     fn.emit(f"call void @llvm.nvvm.mbarrier.init.shared({pointer}, i32 {count})")
@@ -74,23 +74,23 @@ def _ring(ctx: SimtContext, op: RingOp) -> None:
         ctx.scope.barrier()
 
 
-def full_arrivals(ring: RingOp) -> int:
+def _full_arrivals(ctx: SimtContext, ring: RingOp) -> int:
     """How many arrivals fill a slot of a ring, by its producers."""
-    return _arrivals_of(ring, RingCommitOp, ring.producers.value.data)
+    return _arrivals_of(ctx, ring, RingCommitOp, ring.producers.value.data)
 
 
-def empty_arrivals(ring: RingOp) -> int:
+def _empty_arrivals(ctx: SimtContext, ring: RingOp) -> int:
     """How many arrivals empty a slot of a ring, by its consumers in all programs that share it."""
-    return ring.programs * _arrivals_of(ring, RingReleaseOp, ring.consumers.value.data)
+    return ring.programs * _arrivals_of(ctx, ring, RingReleaseOp, ring.consumers.value.data)
 
 
-def _arrivals_of(ring: RingOp, kind: type[Operation], count: int) -> int:
+def _arrivals_of(ctx: SimtContext, ring: RingOp, kind: type[Operation], count: int) -> int:
     """How often `count` replicas arrive where they commit or release a slot.
 
     Those of a role that one thread runs arrive once, others by warps. *Raises*: InternalError.
     """
     ops = [use.operation for use in ring.result.uses if isinstance(use.operation, kind)]
-    found = {(_role_of(op), arrivals(op)) for op in ops}
+    found = {(_role_of(op), _arrivals(ctx, op)) for op in ops}
     times = {number for _, number in found} or {1}
     if len(times) == 1:
         return count * times.pop()
@@ -110,10 +110,10 @@ def _role_of(op: Operation) -> tuple[RolesOp, int]:
     return around
 
 
-def arrivals(op: Operation) -> int:
+def _arrivals(ctx: SimtContext, op: Operation) -> int:
     """How often a replica arrives at an mbarrier by an op: once, each of its warps, or threads."""
     roles, number = _role_of(op)
-    part = allot(roles).partitions[number]
+    part = ctx.allotment(roles).partitions[number]
     if isinstance(op, RingCommitOp) and op.by_copies is not None:
         return part.warps * _LANES
     is_announced = isinstance(op, RingCommitOp) and op.announced_bytes is not None
