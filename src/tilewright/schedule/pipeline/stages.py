@@ -60,6 +60,7 @@ class _Order:
     def __init__(self, staging: Staging) -> None:
         self._all = staging
         self._done: dict[Operation, None] = {}
+        self._waiting = {dot: self._waiting_for(dot) for dot in staging.dots}
 
     def run(self) -> tuple[Operation, ...]:
         """Every op with a stage, once."""
@@ -115,13 +116,13 @@ class _Order:
         ring = ring_released(op)
         if ring is not None and ring.ring_name.data in staging.given:
             return staging.given[ring.ring_name.data], 1, index
-        dots = [dot for dot in staging.dots if op in self._waiting_for(dot)]
+        dots = [dot for dot, waiting in self._waiting.items() if op in waiting]
         if any(not staging.is_prompt(dot) for dot in dots):
             return _LATE, 0 if op in staging.slots else 1, index
         is_first = bool(dots) and not staging.makers(op)
         return staging.rest.cluster, 0 if is_first else 1, index
 
-    def _waiting_for(self, dot: Operation) -> list[Operation]:
+    def _waiting_for(self, dot: Operation) -> frozenset[Operation]:
         """What gives back a slot or turn of a product, renews its operand, or is computed of it
         in the next iteration."""
         staging = self._all
@@ -129,4 +130,5 @@ class _Order:
         found += [passing for passing, (_, locked) in staging.turns.items() if dot in locked]
         maker = staging.renewed(dot)
         found += [] if maker is None else [maker]
-        return found + [op for op in staging.stage if dot in self._of_the_iteration_before(op)]
+        found += [op for op in staging.stage if dot in self._of_the_iteration_before(op)]
+        return frozenset(found)
