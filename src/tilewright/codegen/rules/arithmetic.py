@@ -202,13 +202,14 @@ def _flags(op: BinaryFloatOp | UnaryOp) -> str:
 
 @DEFAULT_RULES.register(*_ops(_FLOAT_INSTRUCTIONS))
 def _float_binary(ctx: EmitContext, op: BinaryFloatOp) -> None:
-    wide, lhs = widened(ctx, op.lhs.type, ctx.value(op.lhs))
-    _, rhs = widened(ctx, op.lhs.type, ctx.value(op.rhs))
+    type_, (lhs, rhs) = op.results[0].type, op.operands
+    wide, left = widened(ctx, type_, ctx.value(lhs))
+    _, right = widened(ctx, type_, ctx.value(rhs))
     # A narrow result is rounded after every op, so nothing may be contracted around it.
-    flags = "" if is_narrow(op.lhs.type) else _flags(op)
+    flags = "" if is_narrow(type_) else _flags(op)
     name = _FLOAT_INSTRUCTIONS[op.name]
-    result = ctx.fn.value(f"{name} {flags}{llvm_type(wide)} {lhs}, {rhs}")
-    ctx.define(op, narrowed(ctx, op.result.type, result))
+    result = ctx.fn.value(f"{name} {flags}{llvm_type(wide)} {left}, {right}")
+    ctx.define(op, narrowed(ctx, type_, result))
 
 
 @DEFAULT_RULES.register(*_ops(_FLOAT_EXTREMA))
