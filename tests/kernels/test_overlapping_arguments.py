@@ -43,6 +43,18 @@ def transposed(x, out, M: tl.constexpr):
     tl.store(out + i[None, :] * M + i[:, None], tile + 1.0)
 
 
+@tilewright.jit
+def taken_apart(x, y, out, n, d, DIVISOR: tl.constexpr, SHIFT: tl.constexpr, B: tl.constexpr):
+    """Rows plus what repeats along them: indices that are quotients and remainders."""
+    for row in range(tl.cdiv(n + SHIFT, B)):
+        i = row * B + tl.arange(0, B) - SHIFT
+        seen = (i < n) & (i >= 0)
+        repeated = tl.load(y + i % DIVISOR + i // d * 7, mask=seen, other=0.0)
+        each = tl.load(y + 4 * tl.minimum(i // 100 % 8, 5), mask=seen, other=0.0)
+        total = tl.load(x + i, mask=seen, other=0.0) % 16 + repeated % 8 - each
+        tl.store(out + i, total, mask=seen)
+
+
 def memory() -> np.ndarray:
     return np.random.default_rng(1).integers(-3, 4, 8192).astype(np.float32)
 
@@ -74,4 +86,14 @@ def test_a_tile_over_itself(first: tuple[int, int]) -> None:
     expected, found = memory(), memory()
     transposed.interpret[(1,)](*(expected[at:] for at in first), M=M)
     transposed[(1,)](*(found[at:] for at in first), M=M)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("first", [(0, 3000, 0), (0, 0, 3), (0, 0, 256), (0, 5, 216), (9, 900, 1)])
+@pytest.mark.parametrize(("divisor", "d"), [(129, 500), (33, 2000), (16, 33)])
+@pytest.mark.parametrize("shift", [0, 40])
+def test_indices_taken_apart(first: tuple[int, int, int], divisor: int, d: int, shift: int) -> None:
+    expected, found = memory(), memory()
+    taken_apart.interpret[(1,)](*(expected[at:] for at in first), 1000, d, divisor, shift, B=512)
+    taken_apart[(1,)](*(found[at:] for at in first), 1000, d, divisor, shift, B=512)
     np.testing.assert_array_equal(found, expected)

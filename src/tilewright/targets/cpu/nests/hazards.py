@@ -4,23 +4,27 @@ A fused nest interleaves loads and stores chunk by chunk, while a program's tile
 before a later tile store. That is the same when each store hits only what its own chunk has
 read (equal pointers, no two of them to one address), or nothing that the nest reads. The first is
 seen at compile time, but for distances that are arguments; for the second the nest compares the
-address ranges at run time, from its own affine pointers. Where neither can be known or the test
-fails, stores go to the arena first and are copied to their place after the nest.
+address ranges at run time, from its own pointers, which are affine or of bounded offsets
+(`bounds.py`). Where neither can be known or the test fails, stores go to the arena first and are
+copied to their place after the nest.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.separation import Apart, find_apart
 from tilewright.ir.types import i64, shape_of
+from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.targets.cpu.nests.addresses import address, pointee_bytes
+from tilewright.targets.cpu.nests.bounds import Bounds, is_affine, is_arrangement, is_bounded
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess, NestBody
 from tilewright.targets.cpu.nests.separation import are_apart, polynomial
+from tilewright.targets.cpu.schedule.inline import is_tile, owner
 
 Range = tuple[SSAValue, SSAValue]
 
@@ -63,7 +67,7 @@ def classify(ev: Evaluator, pairs: list[tuple[MemoryAccess, MemoryAccess]]) -> H
         return Hazard.NONE
     structure = ev.lowering.bufferization.structure
     for access in {access: None for pair in pairs for access in pair}:
-        if any(s is None or s.jumps for s in structure.strides(access.value)):
+        if not _has_range(ev, access.value):
             return Hazard.ALWAYS
         if access.is_store and not _is_contiguous(ev, access):
             return Hazard.ALWAYS
@@ -73,27 +77,48 @@ def classify(ev: Evaluator, pairs: list[tuple[MemoryAccess, MemoryAccess]]) -> H
     return Hazard.TEST
 
 
+def _has_range(ev: Evaluator, ptr: SSAValue) -> bool:
+    """Whether a nest can tell the addresses that a pointer tile covers."""
+    while is_tile(ptr) and not is_affine(ev, ptr):
+        op = owner(ptr)
+        if op is None or ev.lowering.bufferization.is_stored(ptr):
+            return False
+        offset = _offset_of(op)
+        if not (is_arrangement(op) if offset is None else is_bounded(ev, offset)):
+            return False
+        ptr = op.operands[0]
+    return True
+
+
+def _offset_of(op: Operation) -> SSAValue | None:
+    """What an op adds to a tile of pointers."""
+    return op.operands[1] if isinstance(op, AddPtrOp) else None
+
+
 def _is_contiguous(ev: Evaluator, access: MemoryAccess) -> bool:
     return ev.lanes == 1 or ev.lane_stride(access.value, access.coords) == (1, False)
 
 
 def is_safe(ev: Evaluator, pairs: list[tuple[MemoryAccess, MemoryAccess]]) -> SSAValue:
     """An i1: every pair is disjoint, or reads and writes the same element at a time."""
-    emit = ev.emit
+    emit, bounds = ev.emit, Bounds(ev)
     safe: SSAValue | None = None
     for access, store in pairs:
-        pair = _is_pair_safe(ev, access, store)
+        pair = _is_pair_safe(bounds, access, store)
         safe = pair if safe is None else emit.integer("andi", safe, pair)
     assert safe is not None
+    for condition in bounds.conditions:
+        safe = emit.integer("andi", safe, condition)
     return safe
 
 
-def _is_pair_safe(ev: Evaluator, access: MemoryAccess, store: MemoryAccess) -> SSAValue:
-    emit, structure = ev.emit, ev.lowering.bufferization.structure
+def _is_pair_safe(bounds: Bounds, access: MemoryAccess, store: MemoryAccess) -> SSAValue:
+    ev, emit = bounds.ev, bounds.emit
+    structure = ev.lowering.bufferization.structure
     apart = find_apart(structure, store.value)
     if _is_same(access, store):
         return are_apart(ev, store.value)
-    (low, high), (start, end) = address_range(ev, access.value), address_range(ev, store.value)
+    (low, high), (start, end) = _range(bounds, access.value), _range(bounds, store.value)
     before = emit.compare("sle", high, start)
     after = emit.compare("sle", end, low)
     pair = emit.integer("ori", before, after)
@@ -112,13 +137,32 @@ def _moves_alike(ev: Evaluator, access: MemoryAccess, store: MemoryAccess) -> bo
     return alike and sizes and access.coords == store.coords
 
 
+def _range(bounds: Bounds, ptr: SSAValue) -> Range:
+    """The byte addresses [low, high) that a pointer tile covers, where the bounds hold."""
+    ev, emit = bounds.ev, bounds.emit
+    if not is_tile(ptr):
+        start = address(ev, ev.lowering.scalar(ptr))
+        return start, emit.integer("addi", start, emit.constant(i64, pointee_bytes(ptr)))
+    if is_affine(ev, ptr):
+        return address_range(ev, ptr)
+    op = owner(ptr)
+    assert op is not None
+    low, high = _range(bounds, op.operands[0])
+    offset = _offset_of(op)
+    if offset is None:
+        return low, high
+    size = emit.constant(i64, pointee_bytes(ptr))
+    least, most = (emit.integer("muli", end, size) for end in bounds.of(offset))
+    return emit.integer("addi", low, least), emit.integer("addi", high, most)
+
+
 def _first(ev: Evaluator, ptr: SSAValue) -> SSAValue:
     origin = constant_coords((0,) * len(shape_of(ptr.type)))
     return address(ev, ev.element(ptr, origin, False))
 
 
 def address_range(ev: Evaluator, ptr: SSAValue) -> Range:
-    """The byte addresses [low, high) that a pointer tile covers."""
+    """The byte addresses [low, high) that an affine pointer tile covers."""
     key = ("range", ptr)
     emit, size = ev.emit, pointee_bytes(ptr)
     found = emit.recall((*key, "low")), emit.recall((*key, "high"))
