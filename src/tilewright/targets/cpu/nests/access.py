@@ -45,12 +45,13 @@ from tilewright.targets.cpu.nests.coordinates import Coords, combine, constant_c
 from tilewright.targets.cpu.nests.evaluate import ELEMENT_RULES, Evaluator
 from tilewright.targets.cpu.nests.few_apart import load_masked, load_near
 from tilewright.targets.cpu.nests.full_chunks import conjuncts
-from tilewright.targets.cpu.nests.masks import has_masks, is_all_true, segments
+from tilewright.targets.cpu.nests.masks import has_masked_loads, is_all_true, segments
 from tilewright.targets.cpu.nests.pieces import Cut, Pieces
 from tilewright.targets.cpu.nests.piecewise import (
     are_long,
     are_long_here,
     find_pieces,
+    is_known_whole,
     is_whole,
     load_pieces,
 )
@@ -256,12 +257,15 @@ def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -
     Pieces are gathered where they are short, or the machine has no masks for them.
     """
     note(ev, op, "contiguous" if pieces.step else "uniform", BY_PIECES)
-    whole = is_whole(ev, pieces.cuts)
+    at_once = _load_contiguous if pieces.step else _load_equal
+    is_known = is_known_whole(ev, pieces.cuts)
+    if is_known:
+        return at_once(ev, op, coords)
     masks, _ = _optional(ev, op, coords, True)
     ev.element(op.operands[0], coords, False)
 
     def slow(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
-        if not has_masks(ev.lowering.machine):
+        if not has_masked_loads(ev.lowering.machine, element_of(result)):
             return _load_general(ev, op, coords)
         is_long = are_long_here(ev, pieces)
         if is_long is None:
@@ -274,7 +278,10 @@ def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -
         return load_pieces(ev, op, coords, pieces, masks)
 
     result = vector_of(element_of(op.results[0].type), ev.lanes)
-    fast = _branch(ev, _load_contiguous if pieces.step else _load_equal, op, coords)
+    if is_known is not None:
+        return slow(ev, op, coords)
+    whole = is_whole(ev, pieces.cuts)
+    fast = _branch(ev, at_once, op, coords)
     (value,) = ev.emit.choose(whole, (fast, _branch(ev, slow, op, coords)), (result,))
     return value
 

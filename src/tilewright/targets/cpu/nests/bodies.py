@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from xdsl.ir import SSAValue
 
 from tilewright.targets.cpu.nests import elements
 from tilewright.targets.cpu.nests.coordinates import Coords
+from tilewright.targets.cpu.nests.full_chunks import mask_of
 from tilewright.targets.cpu.nests.lane_loops import Nest
-from tilewright.targets.cpu.nests.stores import store
+from tilewright.targets.cpu.nests.masks import is_all_true
+from tilewright.targets.cpu.nests.pieces import Cut
+from tilewright.targets.cpu.nests.piecewise import are_long, find_pieces, is_whole
+from tilewright.targets.cpu.nests.repeated import repeated_cut
+from tilewright.targets.cpu.nests.stores import choose, store
 from tilewright.targets.cpu.nests.updates import update
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
+
+# Chosen, not measured: it bounds the code, which is emitted twice.
+_MAX_DOUBLED_OPS = 80
 
 Values = list[SSAValue]
 """The values that folds take of one element or vector."""
@@ -43,9 +52,44 @@ def emit_body(nest: Nest, coords: Coords) -> Values:
 
 
 def do_body(nest: Nest) -> None:
-    """A body in which nothing is folded."""
+    """A body in which nothing is folded.
+
+    Where several loads are by pieces, one test tells of all of them whether a piece ends between
+    the lanes.
+    """
+    ev, cuts = nest.ev, _shared_cuts(nest)
+    if not cuts:
+        _do_body(nest, None)
+        return
+    among = frozenset(cuts)
+    either = [partial(_do_body, nest, (whole, among)) for whole in (True, False)]
+    choose(ev, is_whole(ev, cuts), *either)
+
+
+def _do_body(nest: Nest, is_whole: tuple[bool, frozenset[Cut]] | None) -> None:
+    nest.ev.is_whole = is_whole
     taken = emit_body(nest, nest.coords())
     assert not taken
+    nest.ev.is_whole = None
+
+
+def _shared_cuts(nest: Nest) -> tuple[Cut, ...]:
+    """The cuts of two loads by pieces or more, in a short body that no mask hides a part of."""
+    ev, body = nest.ev, nest.body
+    if ev.lanes == 1 or body.num_ops > _MAX_DOUBLED_OPS:
+        return ()
+    masks = [mask_of(access.op) for access in body.accesses]
+    if not ev.assumed and not all(map(is_all_true, masks)):
+        return ()
+    found = [
+        find_pieces(ev, access.value, access.coords)
+        for access in body.accesses
+        if access.op is not None and not access.is_store
+    ]
+    pieces = [each for each in found if each is not None and are_long(each)]
+    pieces = [each for each in pieces if repeated_cut(ev, each) is None]
+    cuts = tuple(dict.fromkeys(cut for each in pieces for cut in each.cuts))
+    return cuts if len(pieces) > 1 else ()
 
 
 def _write_store(nest: Nest, root: Root, coords: Coords, value: SSAValue) -> None:

@@ -70,7 +70,7 @@ class Evaluator:
     """Evaluates tiles in one nest; `lanes` elements per vector along the lane loop.
 
     `variables` holds each open loop's variable, or its fixed value; `fresh` are the tiles that
-    this nest materialises, which it must compute rather than read back.
+    this nest materialises, which it must compute rather than read back; `is_whole`: `piecewise`.
     """
 
     lowering: Lowering
@@ -84,6 +84,7 @@ class Evaluator:
     entered: int = 0
     is_streaming: bool = False
     limit: SSAValue | None = None
+    is_whole: tuple[bool, frozenset[object]] | None = None
 
     def enter_chunk(self, lanes: int) -> None:
         """Start a run of vectors of `lanes`: what other runs computed is not for this one."""
@@ -237,8 +238,7 @@ class Evaluator:
         if not wide:
             return emit.pure(CpuLoadOp, (pointer,), buffer.element, NO_MASK)
         result = vector_of(buffer.element, self.lanes)
-        scale = linear.lane_scale()
-        limit = self.limits()
+        scale, limit = linear.lane_scale(), self.limits()
         if scale == 1:
             return emit.pure(CpuLoadOp, (pointer, *limit), result, segments(1, len(limit), 0))
         if is_near(scale) and not limit and not is_pointer(buffer.element):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 
-from tilewright.ir.types import i32
+from tilewright.ir.types import i32, width_bits
 from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import constant_of
 
@@ -15,6 +15,14 @@ _MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
 def has_masks(machine: MachineModel) -> bool:
     """Whether a machine's vector accesses take a mask for elements of any size."""
     return all(name in machine.enabled_features for name in _MASKED_ACCESSES)
+
+
+def has_masked_loads(machine: MachineModel, element: Attribute) -> bool:
+    """Whether a machine's vector loads of an element type take a mask.
+
+    AVX2's do of 32 and 64 bits. Its masked stores cost an AMD core as much as single elements.
+    """
+    return has_masks(machine) or (machine.has_feature("avx2") and width_bits(element) in (32, 64))
 
 
 def segments(*sizes: int) -> dict[str, Attribute]:

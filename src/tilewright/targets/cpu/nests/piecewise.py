@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from tilewright.ir.types import element_of, i8, i16, i32, i64, is_float, vector_of, width_bits
 from tilewright.ops.control_flow import ConditionOp, WhileOp, YieldOp
@@ -20,7 +20,7 @@ from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
-from tilewright.targets.cpu.nests.masks import segments
+from tilewright.targets.cpu.nests.masks import has_masks, segments
 from tilewright.targets.cpu.nests.pieces import Cut, Pieces, pieces_along
 
 # By definition: lanes up to this count fit a byte without a sign, one past the last included.
@@ -59,6 +59,16 @@ def is_whole(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue:
     """An i1: no cut lies between the lanes of this chunk."""
     lanes = ev.emit.constant(i64, ev.lanes)
     return ev.emit.compare("sge", _length(ev, cuts), lanes)
+
+
+def is_known_whole(ev: Evaluator, cuts: Sequence[Cut]) -> bool | None:
+    """Whether no cut lies between the lanes, where the chunk's code is for one of the cases."""
+    if ev.is_whole is None:
+        return None
+    whole, among = ev.is_whole
+    if whole:
+        return True if among.issuperset(cuts) else None
+    return False if among == frozenset(cuts) else None
 
 
 def load_pieces(
@@ -138,7 +148,7 @@ def _for_pieces(
         rest = emit.integer("subi", emit.index(lanes), lane)
         length = emit.integer("minsi", _length(ev, cuts), emit.widen(rest))
         end = emit.integer("addi", lane, emit.narrow(length, i32))
-        inside = _between(ev, lane, end)
+        inside = _between(ev, lane, end, _type_of_lanes(ev, initial))
         for mask in masks:
             inside = emit.integer("andi", inside, mask)
         following = body(lane, inside, values)
@@ -147,14 +157,26 @@ def _for_pieces(
     return emit.pure_many(WhileOp, carried, types, (Region(test), Region(loop)))[1:]
 
 
-def _between(ev: Evaluator, first: SSAValue, end: SSAValue) -> SSAValue:
+def _type_of_lanes(ev: Evaluator, values: Sequence[SSAValue]) -> Attribute:
+    """The type that numbers of lanes are compared in: as wide as the elements, without masks."""
+    if not has_masks(ev.lowering.machine):
+        return i64 if any(width_bits(value.type) == width_bits(i64) for value in values) else i32
+    return i8 if ev.lanes <= _LANES_OF_A_BYTE else i16
+
+
+def _between(ev: Evaluator, first: SSAValue, end: SSAValue, narrow: Attribute) -> SSAValue:
     """The mask of the lanes from `first` to before `end`."""
     emit, lanes = ev.emit, ev.lanes
-    narrow = i8 if lanes <= _LANES_OF_A_BYTE else i16
     numbers = emit.iota(narrow, lanes)
-    low, high = (emit.splat(emit.narrow(value, narrow), lanes) for value in (first, end))
+    low, high = (emit.splat(_resized(ev, value, narrow), lanes) for value in (first, end))
     after = emit.compare("uge", numbers, low)
     return emit.integer("andi", after, emit.compare("ult", numbers, high))
+
+
+def _resized(ev: Evaluator, lane: SSAValue, to: Attribute) -> SSAValue:
+    if width_bits(to) < width_bits(lane.type):
+        return ev.emit.narrow(lane, to)
+    return ev.emit.widen(lane, to)
 
 
 def _length(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue:

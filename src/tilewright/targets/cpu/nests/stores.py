@@ -23,6 +23,7 @@ from tilewright.targets.cpu.nests.piecewise import (
     are_long,
     are_long_here,
     find_pieces,
+    is_known_whole,
     is_whole,
     store_pieces,
 )
@@ -131,12 +132,18 @@ def _store_by_pieces(
         if is_long is None:
             by_pieces()
             return
-        _choose(ev, is_long, by_pieces, lambda: _store_apart(ev, op, coords, value, masks))
+        choose(ev, is_long, by_pieces, lambda: _store_apart(ev, op, coords, value, masks))
 
-    _choose(ev, is_whole(ev, pieces.cuts), at_once, slow)
+    is_known = is_known_whole(ev, pieces.cuts)
+    if is_known is None:
+        choose(ev, is_whole(ev, pieces.cuts), at_once, slow)
+    elif is_known:
+        at_once()
+    else:
+        slow()
 
 
-def _choose(
+def choose(
     ev: Evaluator, condition: SSAValue, then: Callable[[], None], otherwise: Callable[[], None]
 ) -> None:
     """Do one of two things, each computing in its block what it needs."""
