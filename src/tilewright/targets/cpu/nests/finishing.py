@@ -10,6 +10,7 @@ from tilewright.ir.types import i1
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.full_chunks import find_prefixes
 from tilewright.targets.cpu.nests.lane_loops import Nest, in_chunk, lane_chunks, loop_over
 from tilewright.targets.cpu.nests.stores import store
 from tilewright.targets.cpu.nests.summary import names_of
@@ -62,6 +63,9 @@ def _emit_copy(nest: Nest, out: Block, root: Root, buffer: Buffer) -> Operation:
     block = Block()
     ev = Evaluator(nest.lowering, Emitter(block, root.op.location), nest.lanes)
     copy = Nest(nest.lowering, [root], nest.body, nest.lane_dim, nest.lanes, ev)
+    if nest.lane_dim is not None:
+        copied = tuple(access for access in nest.body.accesses if access.op is root.op)
+        copy.prefixes = find_prefixes(ev, copied) or ()
 
     def body() -> None:
         coords = copy.coords()
