@@ -124,7 +124,9 @@ def stride_along(structure: AffineTiles, access: MemoryAccess, loop: int) -> Str
 def _score(lowering: Lowering, access: MemoryAccess, dim: int) -> float:
     if access.op is None:
         shape = shape_of(access.value.type)
-        pairs = zip(access.coords, row_major(shape), strict=True)
+        is_turned = lowering.bufferization.key(access.value) in lowering.bufferization.turned
+        strides = row_major(shape[::-1])[::-1] if is_turned else row_major(shape)
+        pairs = zip(access.coords, strides, strict=True)
         step = sum(dict(coord.terms).get(dim, 0) * stride for coord, stride in pairs)
         return {0: 1.0, 1: 2.0}.get(step, -2.0)
     stride = stride_along(lowering.bufferization.structure, access, dim)

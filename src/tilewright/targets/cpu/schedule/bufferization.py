@@ -70,6 +70,7 @@ class Bufferization:
     `crossed`: tiles that a nest of stores reads in another order than they are loaded.
     `unpacked`: operands that a product reads as rows in memory; `unpacked_transposes`: the B of few
     rows, read as the rows of its transpose.
+    `turned`: tiles that lie in the arena column by column.
     `guarded`: for a store of one number, the loaded rows that are read again after it.
     """
 
@@ -84,6 +85,7 @@ class Bufferization:
     unpacked: set[PackForm] = field(default_factory=set)
     unpacked_transposes: set[PackForm] = field(default_factory=set)
     pitches: dict[SSAValue, int] = field(default_factory=dict)
+    turned: set[SSAValue] = field(default_factory=set)
     in_place: dict[SSAValue, SSAValue] = field(default_factory=dict)
     crossed: set[SSAValue] = field(default_factory=set)
     guarded: dict[Operation, dict[SSAValue, None]] = field(default_factory=dict)

@@ -100,7 +100,8 @@ class Lowering:
             shape, pitch = shape_of(key.type), self.bufferization.pitches.get(key)
             count = 0 if pitch is None else shape[0] * pitch
             found = self.allocate(shape, element, _label(key), count)
-            found = self.buffers[key] = replace(found, pitch=pitch)
+            last = 0 if key in self.bufferization.turned else None
+            found = self.buffers[key] = replace(found, pitch=pitch, last=last)
         return found
 
     def allocate(

@@ -33,6 +33,7 @@ from tilewright.targets.cpu.schedule.split_amx_products import (
     is_split_for_amx,
     split_amx_products,
 )
+from tilewright.targets.cpu.schedule.turned_tiles import turn_tiles
 from tilewright.targets.cpu.schedule.widen_k_loops import (
     product_depth,
     reads_prefixes,
@@ -202,6 +203,7 @@ def _emit_nests(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -
     decide(kernel, bufferization, machine)
     read_in_place(bufferization, machine)
     spread_rows(kernel, bufferization, machine)
+    turn_tiles(kernel, bufferization)
     source = kernel.body.block
     out = Block(arg_types=[argument.type for argument in source.args])
     for old, new in zip(source.args, out.args, strict=True):
