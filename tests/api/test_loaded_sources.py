@@ -161,6 +161,51 @@ def test_a_cell_that_is_run_again_replaces_the_function_in_kernels(definition, u
     assert result_of(cells["kernel"]) == 21
 
 
+# A name for a function that a kernel calls, and what is assigned to it later.
+OTHER = "@tilewright.jit\ndef other(x):\n    return x * 7\n"
+CALLED_LATER = [
+    ("chosen = helper", "chosen = other"),
+    ("chosen = functools.partial(scaled, k=2)", "chosen = functools.partial(scaled, k=7)"),
+    ("class Choice:\n    chosen = staticmethod(helper)", "Choice.chosen = other"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), CALLED_LATER)
+def test_a_name_that_is_assigned_another_function_calls_that_one(before: str, after: str) -> None:
+    cells: dict[str, object] = {"__name__": "__notebook__"}
+    scaled = "@tilewright.jit\ndef scaled(x, k):\n    return x * k\n"
+    text = f"{HEAD}import functools\n{HELPER.format(2)}{OTHER}{scaled}{before}\n"
+    run_cell(10, text, cells)
+    called = "Choice.chosen" if "Choice" in before else "chosen"
+    run_cell(11, CALLER.format(f"{called}(tl.load(x + at))"), cells)
+    assert result_of(cells["kernel"]) == 6
+    assert result_of(cells["kernel"]) == 6
+    run_cell(12, after, cells)
+    assert result_of(cells["kernel"]) == 21
+    assert result_of(cells["kernel"]) == 21
+
+
+def test_a_variable_of_a_closure_that_is_assigned_another_function_calls_that_one() -> None:
+    @tilewright.jit
+    def doubled(x):
+        return x * 2
+
+    @tilewright.jit
+    def tripled(x):
+        return x * 3
+
+    chosen = doubled
+
+    @tilewright.jit
+    def kernel(x, out):
+        at = tl.arange(0, 16)
+        tl.store(out + at, chosen(tl.load(x + at)))
+
+    assert result_of(kernel) == result_of(kernel) == 6
+    chosen = tripled
+    assert result_of(kernel) == result_of(kernel) == 9
+
+
 def test_a_callee_may_be_defined_after_a_launch_that_missed_it() -> None:
     cells: dict[str, object] = {"__name__": "__notebook__"}
     run_cell(4, HEAD + CALLER.format("helper(tl.load(x + at))"), cells)

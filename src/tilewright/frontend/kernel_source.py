@@ -25,6 +25,7 @@ from tilewright.frontend.scope import MISSING, cell_value
 from tilewright.language.core import constexpr
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import CapturedValueChanged
+from tilewright.support.revisions import short_name
 
 # What may become another thing between two launches: functions and classes that are defined
 # anew, names that could not be used until somebody defined or declared them.
@@ -49,6 +50,22 @@ class Guard:
     def is_mutable(self) -> bool:
         """Whether the object that the variable holds may itself change."""
         return may_change(self.held if isinstance(self.value, constexpr) else self.value)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether kernels hear when the variable means something else (`support/revisions.py`).
+
+        They hear of a jit function or class that is made under the name of one that they read. A
+        variable of another name (`activation = relu`) is assigned in silence, as is a `partial`.
+        """
+        constant = self.constant
+        if isinstance(constant, Unusable):
+            return True
+        if isinstance(constant, HostFunctionRef) and isinstance(self.value, FunctionType):
+            return False
+        if not isinstance(constant, FunctionRef | HostFunctionRef | AggregateRef):
+            return False
+        return self.name.rpartition(".")[2] == short_name(constant.key)
 
     def is_changed(self) -> bool:
         """Whether the variable now means something else."""
@@ -131,12 +148,8 @@ class KernelSource:
 
     @property
     def is_guarded(self) -> bool:
-        """Whether each launch must look: for values, and functions that tell nobody of a change."""
-        return bool(self.guards) or any(
-            not isinstance(link.constant, BY_IDENTITY)
-            or (isinstance(link.constant, HostFunctionRef) and isinstance(link.value, FunctionType))
-            for link in self.links
-        )
+        """Whether each launch must look: for values, and names that tell nobody of a change."""
+        return bool(self.guards) or any(not link.is_told for link in self.links)
 
     def is_relinked(self) -> bool:
         """Whether a name now means another function or class."""
