@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,6 +18,21 @@ class Mode(enum.Enum):
     """An Enum class of the author's own."""
 
     FAST = 1
+
+
+@tilewright.aggregate
+class Span:
+    """An aggregate of the author's own."""
+
+    first: tl.tensor
+    last: tl.tensor
+
+
+class Place(NamedTuple):
+    """A NamedTuple class of the author's own."""
+
+    base: object
+    offset: int
 
 
 @tilewright.jit
@@ -52,6 +68,18 @@ def stores(out, K: tl.constexpr):
         tl.load(helper)
     elif K == 10:
         tl.load(out, cache_modifier=tl.sum)
+    elif K == 11:
+        tl.store(out, tl.make_tensor_descriptor(out, [16], [1], [16]))
+    elif K == 12:
+        tl.exp(Span(1, out))
+    elif K == 13:
+        tl.load(Place(out, 1))
+    elif K == 14:
+        tl.full((4,), 1, tl.void)
+    elif K == 15:
+        out.to(tl.pointer_type(tl.void))
+    elif K == 16:
+        tl.full((4,), 1.0, tl.pointer_type(tl.float32))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +96,12 @@ def stores(out, K: tl.constexpr):
         (8, "`shape` must be an integer constant, got the Enum class `Mode`"),
         (9, "`pointer` must be a tile or scalar, got the function `helper`"),
         (10, "`cache_modifier` is the function `tl.sum`; it must be one of"),
+        (11, "a tensor descriptor is no number"),
+        (12, "`x` must be a tile or scalar, got an instance of the aggregate class `Span`"),
+        (13, "`pointer` must be a tile or scalar, got an instance of the class `Place`"),
+        (14, "`dtype` is void; nothing has the type void"),
+        (15, "`dtype` is ptr<void>; nothing has the type void"),
+        (16, "full(): 1.0 is no value of ptr<fp32>"),
     ],
 )
 def test_what_is_no_number_is_named(number: int, words: str) -> None:

@@ -9,7 +9,9 @@ from tilewright.language.core import (
     FOREIGN_DTYPES,
     MAX_TILE_ELEMS,
     dtype,
+    pointer_type,
     tensor,
+    tensor_descriptor,
     tuple_,
     unwrap,
 )
@@ -40,7 +42,12 @@ def constant(value: object, function: str, argument: str) -> object:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: strings in quotes, functions and modules in words."""
+    """A value as messages show it: strings in quotes, functions, modules and instances in words."""
+    if isinstance(value, tuple_) and value.factory is tensor_descriptor:
+        return "a tensor descriptor"
+    if isinstance(value, tuple_) and value.factory is not None:
+        named = getattr(value.factory, "name", None)  # a NamedTuple's class, not an aggregate's
+        return f"an instance of the class `{named}`" if named else f"an instance of {value.factory}"
     return repr(value) if isinstance(value, str) else str(value)
 
 
@@ -151,11 +158,22 @@ def axis_of(value: object, rank: int, function: str, argument: str = "axis") -> 
 
 
 def dtype_constant(value: object, function: str, argument: str = "dtype") -> dtype:
-    """A compile-time dtype."""
+    """A compile-time dtype of values."""
     plain = constant(value, function, argument)
     if not isinstance(plain, dtype):
         raise _no_dtype(plain, function, argument)
+    if _of_memory(plain).is_void():
+        raise DtypeNotAllowed(
+            f"{function}(): `{argument}` is {plain}; nothing has the type void",
+            argument=argument,
+            hint="a pointer to bytes is tl.pointer_type(tl.int8)",
+        )
     return plain
+
+
+def _of_memory(type_: dtype) -> dtype:
+    """What pointers of a type lead to in the end; a dtype that is no pointer itself."""
+    return _of_memory(type_.element_ty) if isinstance(type_, pointer_type) else type_
 
 
 def _no_dtype(given: object, function: str, argument: str) -> DtypeNotAllowed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.language.core import block_type, dtype, int32, tensor, unwrap
+from tilewright.language.core import block_type, dtype, int32, int64, tensor, unwrap
 from tilewright.ops.arguments import (
     check_shape,
     dtype_constant,
@@ -45,15 +45,22 @@ def arange(b: Builder, start: object, end: object) -> tensor:
 
 @surface()
 def full(b: Builder, shape: object, value: object, dtype: object) -> tensor:
-    """A tile of `shape` filled with `value` (a number, a scalar or a size-1 tile)."""
+    """A tile of `shape` filled with `value` (a number, a scalar or a size-1 tile).
+
+    Dtypes: any; a number as a pointer is an address, of which 0 leads nowhere.
+    """
     extents = tile_shape(shape, "full", groups=b.groups)
-    return _filled(b, extents, value, dtype_constant(dtype, "full"))
+    return _filled(b, extents, value, dtype_constant(dtype, "full").scalar)
 
 
 def _filled(b: Builder, extents: tuple[int, ...], value: object, to: dtype) -> tensor:
     plain = unwrap(value)
+    if isinstance(plain, bool | int) and to.is_ptr():
+        _require_fit(plain, int64)
+        plain = b.constant(plain, int64)
     if isinstance(plain, bool | int | float):
-        if to.is_int() and isinstance(plain, float) and not plain.is_integer():
+        is_whole = not to.is_ptr() and (isinstance(plain, int) or plain.is_integer())
+        if not to.is_floating() and not is_whole:
             raise DtypeNotAllowed(
                 f"full(): {plain} is no value of {to}", argument="value", hint="use a float dtype"
             )
@@ -84,7 +91,7 @@ def _require_fit(value: int, to: dtype) -> None:
 def zeros(b: Builder, shape: object, dtype: object) -> tensor:
     """A tile of `shape` filled with 0."""
     extents = tile_shape(shape, "zeros", groups=b.groups)
-    return _filled(b, extents, 0, dtype_constant(dtype, "zeros"))
+    return _filled(b, extents, 0, dtype_constant(dtype, "zeros").scalar)
 
 
 @surface()

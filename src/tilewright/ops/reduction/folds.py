@@ -11,12 +11,18 @@ from xdsl.ir import Block, Operation, Region
 from tilewright.ir.effects import Order, Resource, own_effects
 from tilewright.ir.locations import span_of
 from tilewright.language.core import tensor, tuple_, unwrap
-from tilewright.ops.arguments import axis_of, is_none, sequence
+from tilewright.ops.arguments import axis_of, is_none, sequence, shown
 from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped, ssa
 from tilewright.ops.casting import broadcast_tensor
 from tilewright.ops.reduction.ir import ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp
 from tilewright.ops.shape.surface import insert_dim, reshape_to
-from tilewright.support.errors import CombineHasEffects, DtypeMismatch, ShapeMismatch
+from tilewright.support.errors import (
+    CombineHasEffects,
+    DtypeMismatch,
+    DtypeNotAllowed,
+    ShapeMismatch,
+    UnpackMismatch,
+)
 
 Combine = Callable[[Builder, Sequence[tensor]], Sequence[tensor]]
 
@@ -33,6 +39,7 @@ def _combine_region(
     arguments = [tensor(arg, s) for arg, s in zip(block.args, scalars, strict=True)]
     with b.combining(block):
         results = combine(b, arguments)
+        _require_one_for_each(results, sources)
         for result, source in zip(results, sources, strict=True):
             if result.type != source.dtype:
                 raise DtypeMismatch(
@@ -42,6 +49,17 @@ def _combine_region(
         b.emit(end, [ssa(r) for r in results])
     _require_no_effect(block)
     return Region(block)
+
+
+def _require_one_for_each(results: Sequence[tensor], sources: Sequence[tensor]) -> None:
+    """Refuse a combine function that returns more or fewer elements than it folds."""
+    if len(results) != len(sources):
+        raise UnpackMismatch(
+            f"the combine function returns {len(results)} value(s) where {len(sources)} tile(s) "
+            "are folded",
+            argument="combine_fn",
+            hint="return one value for each tile, as a tuple where there are several",
+        )
 
 
 def _require_no_effect(block: Block) -> None:
@@ -87,17 +105,43 @@ def user_combine(function: object) -> Combine:
 
     def combine(b: Builder, arguments: Sequence[tensor]) -> Sequence[tensor]:
         result = b.call_function(function, list(arguments))
-        values = list(result) if isinstance(result, tuple_) else [result]
-        return [require_tensor(v, "reduce", "combine_fn") for v in values]
+        return [_returned(v) for v in (result if isinstance(result, tuple_) else [result])]
 
     return combine
+
+
+def _returned(value: object) -> tensor:
+    if isinstance(value, tensor):
+        return value
+    raise DtypeMismatch(
+        f"the combine function returns {shown(unwrap(value))}, which is no value of the run",
+        argument="combine_fn",
+        hint="return what it computes of its arguments, one value for each tile",
+    )
+
+
+def _tile(value: object, function: str) -> tensor:
+    return require_tensor(value, function, "input")
+
+
+def _tiles(items: Sequence[object], function: str) -> list[tensor]:
+    if not items:
+        raise ShapeMismatch(f"{function}(): `input` is an empty tuple", argument="input")
+    plain = [unwrap(item) for item in items]
+    for item in plain:
+        if not isinstance(item, tensor):
+            raise DtypeNotAllowed(
+                f"{function}(): `input` is a tuple that holds {shown(item)}; tiles are needed",
+                argument="input",
+            )
+    return [_tile(item, function) for item in plain]
 
 
 def tiles_to_fold(input: object, function: str) -> tuple[list[tensor], bool]:
     """The tiles that a call of `function` is given, and whether it was given a tuple of them."""
     plain = unwrap(input)
     is_tuple = isinstance(plain, tuple_ | tuple | list)
-    values = [require_tensor(unwrap(v), function, "input") for v in sequence(input)]
+    values = _tiles(sequence(input), function) if is_tuple else [_tile(plain, function)]
     shapes = {v.static_shape for v in values}
     if len(shapes) != 1:
         raise ShapeMismatch(f"{function}(): inputs differ in shape: {sorted(shapes)}")
@@ -109,6 +153,18 @@ def tiles_to_fold(input: object, function: str) -> tuple[list[tensor], bool]:
             hint="load a tile first: tl.load(pointer + offsets)" if is_pointer else "",
         )
     return values, is_tuple
+
+
+def tile_to_fold(input: object, function: str) -> tensor:
+    """The tile that a call of `function` is given, which folds one at a time."""
+    tiles, _ = tiles_to_fold(input, function)
+    if len(tiles) != 1:
+        raise ShapeMismatch(
+            f"{function}(): `input` is a tuple of {len(tiles)} tiles; one tile is needed",
+            argument="input",
+            hint="call it for each of them; tl.reduce and tl.associative_scan fold several at once",
+        )
+    return tiles[0]
 
 
 def folded(

@@ -12,7 +12,14 @@ from tilewright.ops.casting import broadcast_tensor, convert
 from tilewright.ops.creation.surface import arange
 from tilewright.ops.elementwise.operators import binary, elementwise
 from tilewright.ops.elementwise.surface import extremum, select
-from tilewright.ops.reduction.folds import Combine, folded, scan_axis, tiles_to_fold, user_combine
+from tilewright.ops.reduction.folds import (
+    Combine,
+    folded,
+    scan_axis,
+    tile_to_fold,
+    tiles_to_fold,
+    user_combine,
+)
 from tilewright.ops.shape.surface import insert_dim, reshape_to
 from tilewright.ops.surface import surface
 from tilewright.support.errors import DtypeNotAllowed
@@ -53,7 +60,7 @@ def accumulation_dtype(type_: dtype) -> dtype:
 
 def _summand(b: Builder, input: object, function: str, to: object) -> tensor:
     """The tile to add up, in the dtype of the result."""
-    (source,), _ = tiles_to_fold(input, function)
+    source = tile_to_fold(input, function)
     target = sum_dtype(source.dtype)
     if not is_none(to):
         target = dtype_constant(to, function).scalar
@@ -94,7 +101,7 @@ def sum(
 @surface(member=True)
 def xor_sum(b: Builder, input: object, axis: object = None, keep_dims: object = False) -> tensor:
     """The exclusive or of integers along `axis`, or of all elements."""
-    (source,), _ = tiles_to_fold(input, "xor_sum")
+    source = tile_to_fold(input, "xor_sum")
     if not source.dtype.is_int():
         raise DtypeNotAllowed(f"xor_sum(): `input` is {source.dtype}; integers are needed")
     keep = boolean_constant(keep_dims, "xor_sum", "keep_dims")
@@ -104,7 +111,7 @@ def xor_sum(b: Builder, input: object, axis: object = None, keep_dims: object = 
 @surface(member=True)
 def reduce_or(b: Builder, input: object, axis: object, keep_dims: object = False) -> tensor:
     """The bitwise or of integers along `axis`."""
-    (source,), _ = tiles_to_fold(input, "reduce_or")
+    source = tile_to_fold(input, "reduce_or")
     if not source.dtype.is_int():
         raise DtypeNotAllowed(f"reduce_or(): `input` is {source.dtype}; integers are needed")
     keep = boolean_constant(keep_dims, "reduce_or", "keep_dims")
@@ -176,7 +183,7 @@ def _extremum_fold(
     keep_dims: object,
 ) -> object:
     short = "max" if name == "maximum" else "min"
-    (source,), _ = tiles_to_fold(input, short)
+    source = tile_to_fold(input, short)
     keep = boolean_constant(keep_dims, short, "keep_dims")
     if boolean_constant(return_indices, short, "return_indices"):
         left = boolean_constant(tie_break_left, short, "return_indices_tie_break_left")
@@ -229,7 +236,7 @@ def _position_of(
     b: Builder, name: str, input: object, axis: object, tie_break_left: object, keep_dims: object
 ) -> tensor:
     function = "argmax" if name == "maximum" else "argmin"
-    (source,), _ = tiles_to_fold(input, function)
+    source = tile_to_fold(input, function)
     keep = boolean_constant(keep_dims, function, "keep_dims")
     left = boolean_constant(tie_break_left, function, "tie_break_left")
     return _with_indices(b, source, axis, keep, name, left)[1]
@@ -326,7 +333,7 @@ def softmax(
 
     Raises: DtypeNotAllowed for integers.
     """
-    (source,), _ = tiles_to_fold(x, "softmax")
+    source = tile_to_fold(x, "softmax")
     if not source.dtype.is_floating():
         raise DtypeNotAllowed(
             f"softmax(): `x` is {source.dtype}; floats are needed",
