@@ -391,3 +391,5 @@ def test_other_symbols_and_dtypes_are_refused() -> None:
         emission.call("extern_elementwise", "", "", [tile], table, True)
     with pytest.raises(DtypeNotAllowed, match="int32"):
         emission.call("extern_elementwise", "", "", [tile], {}, True)
+    with pytest.raises(DtypeNotAllowed, match="must be a dictionary, got 3"):
+        emission.call("extern_elementwise", "", "", [tile], 3, True)

@@ -14,6 +14,7 @@ from tilewright.ops.arguments import (
     dtype_constant,
     integer_constant,
     sequence,
+    shown,
 )
 from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped, ssa
 from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, convert, to_tensor
@@ -183,7 +184,12 @@ def extern_elementwise(
     name = "extern_elementwise"
     tiles, shape = _broadcast(b, sequence(args))
     table = constant(arg_type_symbol_dict, name, "arg_type_symbol_dict")
-    assert isinstance(table, Mapping), table
+    if not isinstance(table, Mapping):
+        raise DtypeNotAllowed(
+            f"{name}(): `arg_type_symbol_dict` must be a dictionary, got {shown(table)}",
+            argument="arg_type_symbol_dict",
+            hint="map tuples of dtypes to a symbol and the dtype of its result",
+        )
     symbol, result, tiles = _entry(b, table, tiles)
     if symbol not in EXTERNS:
         raise UnsupportedError(
@@ -213,9 +219,9 @@ def _entry(
         tiles = [convert(b, tile, common.dtype) for tile in tiles]
         found = table.get((common.dtype,) * len(tiles))
     if not (isinstance(found, tuple | list) and len(found) == 2):
-        shown = ", ".join(str(tile.dtype) for tile in tiles)
+        given = ", ".join(str(tile.dtype) for tile in tiles)
         raise DtypeNotAllowed(
-            f"extern_elementwise(): there is no function for ({shown})",
+            f"extern_elementwise(): there is no function for ({given})",
             argument="arg_type_symbol_dict",
         )
     symbol, result = found
