@@ -24,7 +24,7 @@ from tilewright.runtime.tuning_settings import GIVEN, Hook, make_settings
 
 def autotune(
     configs: Sequence[Config],
-    key: Sequence[str],
+    key: Sequence[str] | None,
     prune_configs_by: Pruning | None = None,
     reset_to_zero: Sequence[str] | None = None,
     restore_value: Sequence[str] | None = None,

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.call import Call
-from tilewright.runtime.config import FOREIGN_OPTIONS, Config
+from tilewright.runtime.config import FOREIGN_OPTIONS, Config, configurations, require_names
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.heuristics import (
     Arguments,
@@ -62,11 +62,12 @@ class Autotuner(Wrapper):
     """
 
     def __init__(
-        self, fn: Kernel, configs: Sequence[Config], key: Sequence[str], settings: Settings
+        self, fn: Kernel, configs: Sequence[Config], key: Sequence[str] | None, settings: Settings
     ) -> None:
         super().__init__(fn)
-        self.configs = list(configs) or [Config({})]
-        self.keys = list(key)
+        self.configs = configurations(configs) or [Config({})]
+        require_names(key, "autotune()", "key")
+        self.keys = [] if key is None else list(key)
         self.cache: dict[TuningKey, Config] = {}
         self.configs_timings: dict[Config, Times] = {}
         self.failures: dict[Config, str] = {}

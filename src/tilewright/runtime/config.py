@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
 
+from tilewright.support.errors import InvalidOption
 from tilewright.support.options import DefaultStages
 
 PreHook = Callable[[dict[str, object]], object]
@@ -43,6 +45,48 @@ def _is_said(name: str, value: object) -> bool:
     return value != _OPTION_FIELDS[name]
 
 
+def require_function(value: object, option: str, argument: str) -> None:
+    """Refuse what is no function where one is due, or None. Raises: InvalidOption."""
+    if value is not None and not callable(value):
+        raise InvalidOption(
+            f"{option}: `{argument}` is an object of type {type(value).__name__}",
+            argument=argument,
+            hint="pass a function, or leave it out",
+        )
+
+
+def require_names(value: object, option: str, argument: str) -> None:
+    """Refuse what is no list of names, or None. Raises: InvalidOption."""
+    if value is None:
+        return
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise _no_names("is", value, option, argument)
+    for item in cast("Iterable[object]", value):
+        if not isinstance(item, str):
+            raise _no_names("holds", item, option, argument)
+
+
+def _no_names(verb: str, odd: object, option: str, argument: str) -> InvalidOption:
+    return InvalidOption(
+        f"{option}: `{argument}` {verb} an object of type {type(odd).__name__}",
+        argument=argument,
+        hint='pass a list of the names of parameters, such as ["n"]',
+    )
+
+
+def require_dictionary(value: object, option: str, argument: str, hint: str) -> None:
+    """Refuse what is no dictionary of names. Raises: InvalidOption."""
+    is_named = isinstance(value, Mapping) and all(
+        isinstance(name, str) for name in cast("Mapping[object, object]", value)
+    )
+    if not is_named:
+        raise InvalidOption(
+            f"{option}: `{argument}` is no dictionary of names, but {value!r}",
+            argument=argument,
+            hint=hint,
+        )
+
+
 class TuningWarning(UserWarning):
     """Tuning leaves a trace in the arguments, or a configuration is no program."""
 
@@ -68,6 +112,13 @@ class Config:
         num_consumer_groups: int = 0,
         num_buffers_warp_spec: int = 0,
     ) -> None:
+        require_dictionary(
+            kwargs,
+            "Config()",
+            "kwargs",
+            'pass a dictionary of parameters and their values, such as {"BLOCK": 64}',
+        )
+        require_function(pre_hook, "Config()", "pre_hook")
         self.kwargs = dict(kwargs)
         self.num_warps = num_warps
         self.num_stages = num_stages
@@ -121,3 +172,18 @@ class Config:
         """The parameters, and those options that are not at their default."""
         values = self.launch_kwargs()
         return ", ".join(f"{name}={value}" for name, value in values.items()) or "defaults"
+
+
+def configurations(given: object) -> list[Config]:
+    """The configurations that `autotune` was given. Raises: InvalidOption."""
+    hint = 'pass a list of Config, such as [Config({"BLOCK": 64})]'
+    if not isinstance(given, Iterable):
+        what = f"is an object of type {type(given).__name__}"
+        raise InvalidOption(f"autotune(): `configs` {what}", argument="configs", hint=hint)
+    configs: list[Config] = []
+    for config in cast("Iterable[object]", given):
+        if not isinstance(config, Config):
+            what = f"holds an object of type {type(config).__name__}"
+            raise InvalidOption(f"autotune(): `configs` {what}", argument="configs", hint=hint)
+        configs.append(config)
+    return configs

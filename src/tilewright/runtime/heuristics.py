@@ -7,8 +7,8 @@ from types import CodeType, FunctionType
 from typing import Protocol, cast
 
 from tilewright.runtime.ahead import CompileJob
-from tilewright.runtime.config import FOREIGN_OPTIONS
-from tilewright.support.errors import UnexpectedArgument
+from tilewright.runtime.config import FOREIGN_OPTIONS, require_dictionary
+from tilewright.support.errors import InvalidOption, UnexpectedArgument
 from tilewright.support.options import option_names
 
 GridLike = object
@@ -85,6 +85,17 @@ def check_names(
             )
 
 
+def _require_computed(name: str, compute: object) -> None:
+    """Refuse the value of a parameter in the place of the function that computes it."""
+    if not callable(compute):
+        raise InvalidOption(
+            f"heuristics(): `{name}` is an object of type {type(compute).__name__}",
+            argument=name,
+            hint="pass a function of the arguments by name; what does not follow from them is "
+            "a default of the parameter",
+        )
+
+
 def without_foreign_options(keywords: Keywords, parameters: Sequence[str]) -> dict[str, object]:
     """The keywords of a launch without options of other compilers that are no parameters."""
     return {n: v for n, v in keywords.items() if n not in FOREIGN_OPTIONS or n in parameters}
@@ -146,8 +157,16 @@ class Heuristics(Wrapper):
 
     def __init__(self, fn: Kernel, values: Mapping[str, Heuristic]) -> None:
         super().__init__(fn)
+        require_dictionary(
+            values,
+            "heuristics()",
+            "values",
+            "pass a dictionary of parameters and the functions that compute them",
+        )
         self.values = dict(values)
         check_names(fn, "heuristics()", self.values, (*option_names(), *FOREIGN_OPTIONS))
+        for name, compute in self.values.items():
+            _require_computed(name, compute)
 
     def _run(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
         return self._launch(args, self._computed(args, kwargs), grid)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
+from tilewright.runtime.config import require_dictionary, require_function, require_names
 from tilewright.runtime.pruning import Pruning
 from tilewright.runtime.tuning import (
     DEFAULT_REP_MS,
@@ -54,20 +56,16 @@ def make_settings(
     Raises: `InvalidOption` for another word than `given` and `auto`, a negative tolerance, or what
     is no part of pruning.
     """
-    if verify is not None and not 0 <= verify < 1:
-        raise InvalidOption(
-            f"autotune(): `verify` is {verify!r}",
-            argument="verify",
-            hint="it is None or the share of the largest element by which elements may differ, "
-            "such as 0.01",
-        )
+    _require_functions(pre_hook=pre_hook, post_hook=post_hook, do_bench=do_bench)
+    _require_names(reset_to_zero=reset_to_zero, restore_value=restore_value)
+    _require_tolerance(verify)
     if schedules not in (GIVEN, AUTO):
         raise InvalidOption(
             f"autotune(): `schedules` is {schedules!r}",
             argument="schedules",
             hint=f"it is {GIVEN!r} or {AUTO!r}",
         )
-    _require_parts(prune_configs_by or ())
+    _require_parts(prune_configs_by or {})
     measure = Measure(
         DEFAULT_WARMUP_MS if warmup is None else warmup,
         DEFAULT_REP_MS if rep is None else rep,
@@ -87,12 +85,34 @@ def make_settings(
     )
 
 
-def _require_parts(names: Iterable[str]) -> None:
-    """Hold names to the parts of pruning. *Raises*: InvalidOption."""
-    for name in names:
+def _require_tolerance(verify: float | None) -> None:
+    if verify is not None and not 0 <= verify < 1:
+        raise InvalidOption(
+            f"autotune(): `verify` is {verify!r}",
+            argument="verify",
+            hint="it is None or the share of the largest element by which elements may differ, "
+            "such as 0.01",
+        )
+
+
+def _require_functions(**given: object) -> None:
+    for argument, value in given.items():
+        require_function(value, "autotune()", argument)
+
+
+def _require_names(**given: object) -> None:
+    for argument, value in given.items():
+        require_names(value, "autotune()", argument)
+
+
+def _require_parts(pruning: object) -> None:
+    """Hold a dictionary to the parts of pruning. *Raises*: InvalidOption."""
+    hint = "it has " + ", ".join(repr(key) for key in Pruning.__annotations__)
+    require_dictionary(pruning, "autotune()", "prune_configs_by", hint)
+    for name in cast("Mapping[str, object]", pruning):
         if name not in Pruning.__optional_keys__:
             raise InvalidOption(
                 f"autotune(): `prune_configs_by` has {name!r}",
                 argument="prune_configs_by",
-                hint="it has " + ", ".join(repr(key) for key in Pruning.__annotations__),
+                hint=hint,
             )

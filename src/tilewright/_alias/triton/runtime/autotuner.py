@@ -43,7 +43,7 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
         fn: Kernel,
         arg_names: Sequence[str],
         configs: Sequence[Config],
-        key: Sequence[str],
+        key: Sequence[str] | None,
         reset_to_zero: Sequence[str] | None,
         restore_value: Sequence[str] | None,
         pre_hook: Hook | None = None,
@@ -177,7 +177,7 @@ class Heuristics(_Heuristics, KernelInterface[Launch]):
 
 def autotune(
     configs: Sequence[Config],
-    key: Sequence[str],
+    key: Sequence[str] | None,
     prune_configs_by: Pruning | None = None,
     reset_to_zero: Sequence[str] | None = None,
     restore_value: Sequence[str] | None = None,
