@@ -29,7 +29,7 @@ def check(seeds: range, folder: Path) -> int:
             kernel.interpret[(1,)](**expected)
             kernel[(1,)](**found)
             checked += 1
-            for name in ("out", "y"):
+            for name in ("out", "y", "x"):
                 message = f"{name} of {program.name}, {launch}"
                 np.testing.assert_array_equal(found[name], expected[name], message)
     return checked

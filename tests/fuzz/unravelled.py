@@ -2,7 +2,8 @@
 
 A flat index is taken apart in one of the ways of published kernels, with extents that are arguments
 or constants, odd or powers of two, down to 1, and put together with other strides. What a launch
-may read ends where memory does. Dividends may be negative, and may overflow 32 bits in a tile.
+may read ends where memory does. Dividends may be negative, may overflow 32 bits in a tile, and may
+be hashes, which wrap around. Some launches store over what they load, in order of the elements.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ HEADER = "import tilewright\nimport tilewright.language as tl\n\n\n"
 EXTENTS = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 32, 49, 63, 64, 65, 100, 196, 1000)
 SIZES = (16, 64, 128, 256, 512, 1024)
 DTYPES = ("float32", "float32", "int8", "int16", "float16", "int32", "float64")
+FACTORS, WIDE_FACTORS = (48271, 1103515245, 1366661419), (48271, 0x1E3779B97F4A7C15)
 LAST = 2**31 - 1
 
 
@@ -58,6 +60,7 @@ class Unravelled:
         # Extents of arguments change from launch to launch; powers of two may be shifts.
         self.extents = tuple(rng.choice(EXTENTS) for _ in range(3))
         self.is_constant = rng.random() < 0.4
+        self.overlaps = rng.random() < 0.4
         self.parts = self._parts()
         self.index = self._index()
         self.other = self._index()
@@ -69,6 +72,7 @@ class Unravelled:
         """The numbers along three dimensions and what is left, as lines."""
         e0, e1, e2 = map(self._extent, range(3))
         power = self.rng.choice((1, 3, 4, 5, 7))
+        factor = self.rng.choice(WIDE_FACTORS if self.is_wide else FACTORS)
         return self.rng.choice((
             [f"a = j % {e0}", f"b = j // {e0} % {e1}", f"c = j // ({e0} * {e1}) % {e2}",
              f"d = j // ({e0} * {e1} * {e2})"],
@@ -82,6 +86,8 @@ class Unravelled:
              f"c = i // {e0} % {e2}", "d = i // 1000 % 9"],
             [f"a = {self.rng.choice(('j', '(j + 8)', '(j + 3)'))} // {2 ** (power // 2)}",
              f"b = j // {2 ** (power // 2)} % {e1}", f"c = j // {e0} % {e2}", f"d = j >> {power}"],
+            [f"h = j * {factor}", f"a = h % {e0}", f"b = (h >> 8) % {e1}", f"c = h // {e0} % {e2}",
+             f"d = h & {2**power - 1}"],
         ))  # fmt: skip
 
     def _index(self) -> str:
@@ -107,7 +113,8 @@ class Unravelled:
         ]
         value = "v + u" if lines[-1] else "v"
         lines.append(f"    tl.store(out + k, {value})")
-        lines.append(f"    tl.store(y + to + ({self.other}), v, mask={mask})")
+        if not self.overlaps:
+            lines.append(f"    tl.store(y + to + ({self.other}), v, mask={mask})")
         self.mask = mask
         return "\n".join(line for line in lines if line) + "\n\n\n"
 
@@ -144,8 +151,10 @@ class Unravelled:
             low, high = (int(indices.min()), int(indices.max())) if indices.size else (0, 0)
             if high - low > 1 << 20:
                 return None
-            given[name] = before_a_hole(rng.integers(-9, 9, high - low + 1).astype(self.dtype))
-            given[shift] = -low
+            before = self.size if self.overlaps else 0
+            memory = rng.integers(-9, 9, before + high - low + 1).astype(self.dtype)
+            given[name] = before_a_hole(memory)
+            given[shift] = before - low
         given["w"] = rng.integers(-9, 9, 1 << 20).astype(self.dtype)
         blocks = self._indices(launch, "b")
         if blocks.size and not -2000 <= blocks.min() <= blocks.max() < 1 << 19:
@@ -153,6 +162,9 @@ class Unravelled:
         extents = {f"e{number}": extent for number, extent in enumerate(launch.extents)}
         strides = {f"s{number}": stride for number, stride in enumerate(launch.strides)}
         out = np.zeros(self.size, self.dtype)
+        if self.overlaps:
+            first = int(rng.integers(len(given["x"]) - self.size))
+            out = given["x"][first : first + self.size]
         return {
             **given, "out": out, "n": launch.count, "start": launch.start, **extents, **strides
         }  # fmt: skip

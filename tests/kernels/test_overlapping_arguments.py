@@ -55,6 +55,18 @@ def taken_apart(x, y, out, n, d, DIVISOR: tl.constexpr, SHIFT: tl.constexpr, B: 
         tl.store(out + i, total, mask=seen)
 
 
+@tilewright.jit
+def hashed(x, out, factor, FACTOR: tl.constexpr, WIDE: tl.constexpr, B: tl.constexpr):
+    """What lies at places that products which wrap around lead to: 128 before or behind x."""
+    j = tl.arange(0, B)
+    if WIDE:
+        j = j.to(tl.int64)
+    if FACTOR is None:
+        tl.store(out + j, tl.load(x + j * factor % 129))
+    else:
+        tl.store(out + j, tl.load(x + j * FACTOR % 129))
+
+
 def memory() -> np.ndarray:
     return np.random.default_rng(1).integers(-3, 4, 8192).astype(np.float32)
 
@@ -96,4 +108,23 @@ def test_indices_taken_apart(first: tuple[int, int, int], divisor: int, d: int, 
     expected, found = memory(), memory()
     taken_apart.interpret[(1,)](*(expected[at:] for at in first), 1000, d, divisor, shift, B=512)
     taken_apart[(1,)](*(found[at:] for at in first), 1000, d, divisor, shift, B=512)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("factor", "is_wide"), [(1103515245, False), (481406483, False), (0x1E3779B97F4A7C15, True)]
+)
+@pytest.mark.parametrize("is_constant", [False, True])
+@pytest.mark.parametrize("first", [(128, 0), (200, 100), (128, 256)])
+def test_indices_that_wrap_around(
+    first: tuple[int, int], factor: int, is_wide: bool, is_constant: bool
+) -> None:
+    found = memory()
+    expected = found.copy()
+    x, out = first
+    numbers = np.arange(128, dtype=np.int64 if is_wide else np.int32)
+    with np.errstate(over="ignore"):
+        places = np.fmod(numbers * numbers.dtype.type(factor), 129)
+    expected[out : out + 128] = expected[x + places]
+    hashed[(1,)](found[x:], found[out:], factor, factor if is_constant else None, is_wide, B=128)
     np.testing.assert_array_equal(found, expected)

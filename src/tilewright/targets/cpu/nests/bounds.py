@@ -4,8 +4,8 @@
     j // 129           from the quotient of the least j to that of the greatest
 
 An affine index is least and greatest at its corners. What is computed of bounded indices is
-bounded by interval arithmetic; what is loaded is not. Signed arithmetic of at least 32 bits is
-taken not to overflow where it gives addresses (`analysis/strides.py`).
+bounded by interval arithmetic; what is loaded is not. Indices that wrap around, as hashes do before
+`%`, have no such bounds: all that is computed on the way must fit its type, else none hold.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from tilewright.targets.cpu.schedule.inline import is_tile, owner
 Interval = tuple[SSAValue, SSAValue]
 """The least and the greatest number, as i64."""
 
+# By definition: sums of a few numbers of 48 bits, and products of two of 32, fit 64 bits.
+_SUM_BITS, _FACTOR_BITS = 48, 32
+
 
 class Bounds:
     """Computes bounds in one nest; they hold where all `conditions` do, which are i1."""
@@ -44,6 +47,7 @@ class Bounds:
     def _of(self, value: SSAValue) -> Interval:
         if value not in self._found:
             self._found[value] = self._compute(value)
+            self.fit(self._found[value], min(width_bits(value.type), _SUM_BITS))
         return self._found[value]
 
     def _compute(self, value: SSAValue) -> Interval:
@@ -67,10 +71,18 @@ class Bounds:
             assert stride is not None
             if stride.is_zero() or extent == 1:
                 continue
+            step = polynomial(self.ev, stride, 1)
+            self.fit((step, step), _FACTOR_BITS)
             span = polynomial(self.ev, stride, extent - 1)
             low = emit.integer("addi", low, emit.integer("minsi", span, zero))
             high = emit.integer("addi", high, emit.integer("maxsi", span, zero))
         return low, high
+
+    def fit(self, interval: Interval, bits: int) -> None:
+        """Let bounds hold only where an interval fits signed numbers of so many bits."""
+        half = 1 << (bits - 1)
+        self.demand("sge", interval[0], -half)
+        self.demand("slt", interval[1], half)
 
     def demand(self, predicate: str, value: SSAValue, number: int) -> None:
         """Let bounds hold only where a comparison of `value` with a number does."""
@@ -103,8 +115,15 @@ def _is_computed(ev: Evaluator, value: SSAValue, known: dict[SSAValue, bool]) ->
 
 
 def is_affine(ev: Evaluator, value: SSAValue) -> bool:
-    """Whether every stride of a tile is known and holds everywhere."""
-    return all(stride is not None and not stride.jumps for stride in _strides(ev, value))
+    """Whether every stride of a tile is known and holds everywhere, and none is beyond bounds."""
+    return all(
+        stride is not None and not stride.jumps and _is_short(stride)
+        for stride in _strides(ev, value)
+    )
+
+
+def _is_short(stride: Stride) -> bool:
+    return all(abs(coefficient) < 1 << (_FACTOR_BITS - 1) for coefficient, _ in stride.terms)
 
 
 def _strides(ev: Evaluator, value: SSAValue) -> tuple[Stride | None, ...]:
@@ -135,6 +154,8 @@ def _difference(bounds: Bounds, left: Interval, right: Interval) -> Interval:
 
 
 def _product(bounds: Bounds, left: Interval, right: Interval) -> Interval:
+    for factor in (left, right):
+        bounds.fit(factor, _FACTOR_BITS)
     return _corners(bounds, "muli", left, right)
 
 
