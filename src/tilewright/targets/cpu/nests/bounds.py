@@ -105,7 +105,7 @@ def _is_bounded(ev: Evaluator, value: SSAValue, known: dict[SSAValue, bool]) -> 
 
 def _is_computed(ev: Evaluator, value: SSAValue, known: dict[SSAValue, bool]) -> bool:
     op = owner(value)
-    if op is None or not is_integer(value.type):
+    if op is None or not is_integer(value.type) or ev.lowering.bufferization.is_stored(value):
         return False
     if is_arrangement(op):
         return _is_bounded(ev, op.operands[0], known)
