@@ -190,8 +190,8 @@ class _Classifier:
             return self._argument((p.name,), p, value)
         except NoAddress as error:
             why = f"does not say where its memory is ({error})"
-            hint = "pass a dense array: x.to_dense() of a sparse one; inside of torch.vmap none has"
-            raise self._unsupported(p, value, why, f"{hint} an address") from error
+            hint = "pass a dense array, such as x.to_dense(), and launch outside of torch.vmap"
+            raise self._unsupported(p, value, why, hint) from error
 
     def _argument(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
         if is_aggregate_class(type(value)):
