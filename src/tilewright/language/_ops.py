@@ -761,7 +761,10 @@ def fma(x: object, y: object, z: object) -> tensor:
 
 @op("full")
 def full(shape: object, value: object, dtype: object) -> tensor:
-    """A tile of `shape` filled with `value` (a number, a scalar or a size-1 tile)."""
+    """A tile of `shape` filled with `value` (a number, a scalar or a size-1 tile).
+
+    Dtypes: any; a number as a pointer is an address, of which 0 leads nowhere.
+    """
 
 
 @op("gather")
