@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
@@ -29,6 +29,7 @@ from tilewright.frontend.bound_call import (
 )
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.kernel_source import KernelSource
+from tilewright.frontend.parameters import listed_parameters
 from tilewright.frontend.parsing import located_at_parameters, text_of
 from tilewright.frontend.passing import (
     check_memory,
@@ -91,8 +92,8 @@ class JITFunction:
         self,
         fn: FunctionType,
         *,
-        do_not_specialize: Sequence[str | int] = (),
-        do_not_specialize_on_alignment: Sequence[str | int] = (),
+        do_not_specialize: Iterable[str | int] | None = (),
+        do_not_specialize_on_alignment: Iterable[str | int] | None = (),
         debug: bool | None = None,
         noinline: bool = False,
     ) -> None:
@@ -101,8 +102,10 @@ class JITFunction:
         self._lines: list[str] | None = loaded_lines(fn)
         self._given_text: tuple[str, int] | None = None
         warn_of_unknown_variables()
-        self.do_not_specialize = tuple(do_not_specialize)
-        self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment)
+        self.do_not_specialize = listed_parameters("do_not_specialize", do_not_specialize)
+        self.do_not_specialize_on_alignment = listed_parameters(
+            "do_not_specialize_on_alignment", do_not_specialize_on_alignment
+        )
         self.debug = debug
         self.noinline = noinline
         debugging = debug_options()
@@ -493,8 +496,8 @@ def _global_object(function: FunctionType | None) -> object:
 def jit(
     fn: FunctionType,
     *,
-    do_not_specialize: Sequence[str | int] = ...,
-    do_not_specialize_on_alignment: Sequence[str | int] = ...,
+    do_not_specialize: Iterable[str | int] | None = ...,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = ...,
     debug: bool | None = ...,
     noinline: bool = ...,
 ) -> JITFunction: ...
@@ -502,16 +505,16 @@ def jit(
 def jit(
     fn: None = None,
     *,
-    do_not_specialize: Sequence[str | int] = ...,
-    do_not_specialize_on_alignment: Sequence[str | int] = ...,
+    do_not_specialize: Iterable[str | int] | None = ...,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = ...,
     debug: bool | None = ...,
     noinline: bool = ...,
 ) -> Callable[[FunctionType], JITFunction]: ...
 def jit(
     fn: FunctionType | None = None,
     *,
-    do_not_specialize: Sequence[str | int] = (),
-    do_not_specialize_on_alignment: Sequence[str | int] = (),
+    do_not_specialize: Iterable[str | int] | None = (),
+    do_not_specialize_on_alignment: Iterable[str | int] | None = (),
     debug: bool | None = None,
     noinline: bool = False,
 ) -> JITFunction | Callable[[FunctionType], JITFunction]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import tilewright
@@ -58,6 +59,18 @@ CONFIGS = [Config({"BLOCK": 16}), Config({"BLOCK": 32})]
             "heuristics(): `values` is no dictionary of names, but 3",
         ),
         (lambda: tilewright.heuristics({"BLOCK": 16})(fill), "`BLOCK` is an object of type int"),
+        (lambda: Config({}, num_warps=[4]), "Config(): `num_warps` is [4]"),
+        (lambda: Config({}, num_stages=2.5), "Config(): `num_stages` is 2.5"),
+        (lambda: Config({}, maxnreg="many"), "Config(): `maxnreg` is 'many'"),
+        (lambda: tilewright.autotune(CONFIGS, [], rep="x")(fill), "`rep` is 'x'"),
+        (lambda: tilewright.autotune(CONFIGS, [], warmup=-1)(fill), "`warmup` is -1"),
+        (lambda: tilewright.jit(do_not_specialize=3)(fill.fn), "`do_not_specialize` is 3"),
+        (lambda: tilewright.jit(do_not_specialize="value")(fill.fn), "is 'value'"),
+        (lambda: tilewright.jit(do_not_specialize=[1.5])(fill.fn), "is [1.5]"),
+        (
+            lambda: tilewright.jit(do_not_specialize_on_alignment=3)(fill.fn),
+            "jit(): `do_not_specialize_on_alignment` is 3",
+        ),
     ],
 )
 def test_an_argument_of_another_kind_is_named(make: Callable[[], object], words: str) -> None:
@@ -69,3 +82,16 @@ def test_an_argument_of_another_kind_is_named(make: Callable[[], object], words:
 
 def test_no_key_is_none() -> None:
     assert tilewright.autotune(CONFIGS, None)(fill).keys == []
+
+
+def test_a_letter_is_a_list_of_one_name() -> None:
+    assert tilewright.jit(do_not_specialize="n")(fill.fn).do_not_specialize == ("n",)
+
+
+def test_integers_of_numpy_are_options() -> None:
+    out = np.zeros(16, np.float32)
+    fill[(1,)](out, 3.0, num_warps=np.int64(8), num_stages=np.int32(2))
+    assert (out == 3.0).all()
+    warps = Config({"BLOCK": 16}, num_warps=np.int64(8))
+    tilewright.autotune([warps], [])(fill)[(1,)](out, 4.0)
+    assert (out == 4.0).all()

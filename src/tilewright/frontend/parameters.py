@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FunctionType
+from typing import cast
 
 from tilewright.frontend.capture import Reference, constant_of
 from tilewright.frontend.constants import FunctionRef
@@ -29,6 +30,26 @@ def require_runtime(kernel: str, parameters: Sequence[Parameter]) -> None:
                 argument=p.name,
                 hint=f"drop `{p.name}` from `{option}`, or its annotation tl.constexpr",
             )
+
+
+def listed_parameters(option: str, given: object) -> tuple[str | int, ...]:
+    """The names and numbers of parameters that an option of `jit` lists.
+
+    Raises: InvalidOption for anything else. A text of several letters is no list: it would be read
+    as a list of one-letter names.
+    """
+    if given is None:
+        return ()
+    is_list = isinstance(given, Iterable) and not (isinstance(given, str) and len(given) > 1)
+    items = tuple(cast("Iterable[object]", given)) if is_list else (None,)
+    listed = tuple(item for item in items if isinstance(item, str | int))
+    if len(listed) < len(items):
+        raise InvalidOption(
+            f"jit(): `{option}` is {given!r}",
+            argument=option,
+            hint='pass a list of names or numbers of parameters, such as ["n"]',
+        )
+    return listed
 
 
 def parameters_of(

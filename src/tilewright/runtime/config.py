@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import cast
+from typing import SupportsIndex, cast
 
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import DefaultStages
@@ -52,6 +52,14 @@ def require_function(value: object, option: str, argument: str) -> None:
             f"{option}: `{argument}` is an object of type {type(value).__name__}",
             argument=argument,
             hint="pass a function, or leave it out",
+        )
+
+
+def _require_count(value: object, argument: str) -> None:
+    """Refuse what is no number of warps, stages or the like, or None. Raises: InvalidOption."""
+    if value is not None and not isinstance(value, SupportsIndex):
+        raise InvalidOption(
+            f"Config(): `{argument}` is {value!r}", argument=argument, hint="pass an int"
         )
 
 
@@ -119,6 +127,10 @@ class Config:
             'pass a dictionary of parameters and their values, such as {"BLOCK": 64}',
         )
         require_function(pre_hook, "Config()", "pre_hook")
+        counts = (num_warps, num_stages, num_ctas, maxnreg)
+        counts += (num_consumer_groups, num_buffers_warp_spec)
+        for argument, value in zip(_OPTION_FIELDS, counts, strict=True):
+            _require_count(value, argument)
         self.kwargs = dict(kwargs)
         self.num_warps = num_warps
         self.num_stages = num_stages

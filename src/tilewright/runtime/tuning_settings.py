@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import SupportsFloat, cast
 
 from tilewright.runtime.config import require_dictionary, require_function, require_names
 from tilewright.runtime.pruning import Pruning
@@ -53,12 +54,13 @@ def make_settings(
 ) -> Settings:
     """The settings of a tuner, from the arguments of `autotune` of the same names.
 
-    Raises: `InvalidOption` for another word than `given` and `auto`, a negative tolerance, or what
-    is no part of pruning.
+    Raises: `InvalidOption` for another word than `given` and `auto`, a negative tolerance or time,
+    or what is no part of pruning.
     """
     _require_functions(pre_hook=pre_hook, post_hook=post_hook, do_bench=do_bench)
     _require_names(reset_to_zero=reset_to_zero, restore_value=restore_value)
     _require_tolerance(verify)
+    _require_milliseconds(warmup=warmup, rep=rep)
     if schedules not in (GIVEN, AUTO):
         raise InvalidOption(
             f"autotune(): `schedules` is {schedules!r}",
@@ -93,6 +95,17 @@ def _require_tolerance(verify: float | None) -> None:
             hint="it is None or the share of the largest element by which elements may differ, "
             "such as 0.01",
         )
+
+
+def _require_milliseconds(**given: object) -> None:
+    for argument, value in given.items():
+        is_time = isinstance(value, SupportsFloat) and 0 <= float(value) < math.inf
+        if value is not None and not is_time:
+            raise InvalidOption(
+                f"autotune(): `{argument}` is {value!r}",
+                argument=argument,
+                hint="pass a number of milliseconds, such as 25, or leave it out",
+            )
 
 
 def _require_functions(**given: object) -> None:

@@ -9,9 +9,10 @@ variables, which are read live.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from tilewright.support import environment as variables
 from tilewright.support.dataclass import dataclass, replace
@@ -28,6 +29,8 @@ LOOP_SCHEDULES = ("FA_firstDot", "FA_secondDot", "straight")
 INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 """How float32 operands enter a product; `inputPrecision` of a `tt.dot` is an index here."""
 DESCRIPTOR_MODES = ("auto", "pointers")
+# What options are of; other integers, NumPy's say, are taken by their value.
+_PLAIN_TYPES = frozenset((int, bool, str, tuple, type(None)))
 _GROUP_WARPS = {0: 1, 1: 4, 2: 8, 3: 8}
 """The warps of a program in place of groups of 4, a power of two."""
 # Measured on an H200, 2026-11-22: products of plain pointers are fastest with 4 stages (see
@@ -227,6 +230,9 @@ class CompileOptions:
             object.__setattr__(self, "cluster_dims", tuple(self.cluster_dims))
         for name, (is_valid, domain) in _DOMAINS.items():
             value = getattr(self, name)
+            if type(value) not in _PLAIN_TYPES and isinstance(value, SupportsIndex):
+                value = operator.index(value)
+                object.__setattr__(self, name, value)
             if not is_valid(value):
                 is_power = is_valid is _is_power_of_two
                 raise InvalidOption(

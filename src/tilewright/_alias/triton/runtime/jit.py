@@ -87,16 +87,16 @@ class JITFunction(KernelWithText, JITCallable, KernelInterface[Callable[..., obj
         repr: Callable[..., str] | None = None,
         launch_metadata: LaunchMetadata | None = None,
     ) -> None:
-        parameters = inspect.signature(fn).parameters.values()
-        if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-            raise TypeError("JIT functions do not support **kwargs: name each parameter")
         super().__init__(
             fn,
-            do_not_specialize=tuple(do_not_specialize or ()),
-            do_not_specialize_on_alignment=tuple(do_not_specialize_on_alignment or ()),
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
             debug=debug,
             noinline=bool(noinline),
         )
+        parameters = inspect.signature(fn).parameters.values()
+        if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+            raise TypeError("JIT functions do not support **kwargs: name each parameter")
         self.is_interpreted = knobs.runtime.interpret or bool(self.simulated_machine)
         self.__name__ = fn.__name__
         self.__qualname__ = fn.__qualname__
@@ -107,7 +107,7 @@ class JITFunction(KernelWithText, JITCallable, KernelInterface[Callable[..., obj
         self.repr: Callable[[object], str] = repr or _Named(self._fn_name)
         self.pre_run_hooks: list[PreRunHook] = []
         self.used_global_vals: dict[tuple[str, int], tuple[object, object]] | None = {}
-        self.__globals__: dict[str, object] | None = fn.__globals__
+        self.__globals__: dict[str, object] | None = getattr(fn, "__globals__", None)
         self.module = fn.__module__
         self._hash_lock: object = threading.RLock()
         self._params: list[KernelParam] | None = None
