@@ -161,10 +161,13 @@ def scale(code: LaneCode, y: LaneValue, n: LaneValue) -> LaneValue:
     if code.has("avx512f") and code.lanes is not None and code.lanes % width == 0:
         pairs = zip(code.split(y, width), code.split(n, width), strict=True)
         return code.join([_scalef(mnemonic, a, b) for a, b in pairs])
-    # 2^n itself may be denormal or infinite: half of the exponent goes first, exactly.
-    magic = 1.5 * 2.0 ** MANTISSA_BITS[y.element]
-    first = code.multiply_add(n, 0.5, magic) - magic
-    return y * power_of_two(code, first) * power_of_two(code, n - first)
+    # 2^n itself may be denormal or infinite: half of the exponent goes first, exactly. The last bits
+    # of the sum count n and two biases; what stands before them is shifted out of both halves.
+    mantissa, bias = MANTISSA_BITS[y.element], EXPONENT_BIAS[y.element]
+    count = (n + (1.5 * 2.0**mantissa + 2 * bias)).bits()
+    first = count >> 1
+    halves = ((half << mantissa).as_float(y.element) for half in (first, count - first))
+    return y * next(halves) * next(halves)
 
 
 def _scalef(mnemonic: str, y: LaneValue, n: LaneValue) -> LaneValue:
