@@ -257,3 +257,32 @@ def test_a_key_that_is_no_parameter_is_left_out_with_a_warning() -> None:
     assert warned[0].filename == __file__ and tuned.keys == ["n", "x_prt"]
     tuned[grid](x, 100)
     assert len(tuned.cache) == 1 and x.any()
+
+
+def test_pruning_and_names_of_arrays_may_be_assigned_later() -> None:
+    class Narrowed(triton.runtime.Autotuner):
+        """Narrows the choice of the author once the tuner is made."""
+
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            author = self.early_config_prune
+
+            def choose(configs, named_args, **meta):
+                return author(configs, named_args, **meta)[1:]
+
+            self.early_config_prune = choose
+
+    pruning = {"early_config_prune": lambda configs, named_args, **kwargs: configs[:3]}
+    configs = [*CONFIGS, triton.Config({"BLOCK": 256})]
+    tuner = make(Narrowed, configs, prune_configs_by=pruning, warmup=0, rep=1)
+    tuner[grid](np.zeros(17, np.float32), 17)
+    assert set(tuner.configs_timings) == set(CONFIGS[1:])
+    tuner.perf_model = lambda BLOCK, **rest: BLOCK
+    tuner.configs_top_k = 1
+    x = np.zeros(18, np.float32)
+    tuner.reset_to_zero = ["x_ptr"]
+    tuner[grid](x, 18)
+    assert tuner.best_config == CONFIGS[1] and (x == 1).all()
+    assert tuner.configs_top_k == 1 and tuner.reset_to_zero == ["x_ptr"]
+    tuner.restore_value = ["x_ptr"]
+    assert tuner.restore_value == ["x_ptr"]

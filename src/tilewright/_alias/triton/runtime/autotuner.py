@@ -35,7 +35,9 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
     """A kernel that chooses among configurations; made by `autotune`.
 
     A derived class that replaces `run` is launched through it, one that replaces `_bench` times
-    configurations its own way, and `pre_hook` and `post_hook` run around each timed run.
+    configurations its own way, and `pre_hook` and `post_hook` run around each timed run. What was
+    given to `autotune` may be assigned later: `early_config_prune`, `perf_model`, `configs_top_k`,
+    `reset_to_zero`, `restore_value` and `do_bench`.
     """
 
     def __init__(
@@ -104,6 +106,55 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
     def do_bench(self, timer: Benchmarker) -> None:
         measure = replace(self._settings.measure, do_bench=timer)
         self._settings = replace(self._settings, measure=measure)
+
+    @property
+    def perf_model(self) -> Callable[..., float] | None:
+        """The author's estimate of a configuration's time."""
+        return super().perf_model
+
+    @perf_model.setter
+    def perf_model(self, model: Callable[..., float] | None) -> None:
+        self._prune_by({"perf_model": model})
+
+    @property
+    def early_config_prune(self) -> Callable[..., Sequence[Config]] | None:
+        """The author's choice of the configurations that are worth timing."""
+        return super().early_config_prune
+
+    @early_config_prune.setter
+    def early_config_prune(self, choose: Callable[..., Sequence[Config]] | None) -> None:
+        self._prune_by({"early_config_prune": choose})
+
+    @property
+    def configs_top_k(self) -> int | float:
+        """How many configurations stay after `perf_model`: a count, or a share up to 1.0."""
+        return super().configs_top_k
+
+    @configs_top_k.setter
+    def configs_top_k(self, top_k: int | float) -> None:
+        self._prune_by({"top_k": top_k})
+
+    def _prune_by(self, changed: Pruning) -> None:
+        pruning: Pruning = {**self._settings.pruning, **changed}
+        self._settings = replace(self._settings, pruning=pruning)
+
+    @property
+    def reset_to_zero(self) -> list[str]:
+        """The arrays that each timed run finds zeroed."""
+        return super().reset_to_zero
+
+    @reset_to_zero.setter
+    def reset_to_zero(self, names: Sequence[str]) -> None:
+        self._settings = replace(self._settings, zeroed=tuple(names))
+
+    @property
+    def restore_value(self) -> list[str]:
+        """The arrays that each timed run finds as they were."""
+        return super().restore_value
+
+    @restore_value.setter
+    def restore_value(self, names: Sequence[str]) -> None:
+        self._settings = replace(self._settings, restored=tuple(names))
 
     def _merged(self, config: Config, call: Call) -> dict[str, object]:
         try:
