@@ -161,8 +161,8 @@ def scale(code: LaneCode, y: LaneValue, n: LaneValue) -> LaneValue:
     if code.has("avx512f") and code.lanes is not None and code.lanes % width == 0:
         pairs = zip(code.split(y, width), code.split(n, width), strict=True)
         return code.join([_scalef(mnemonic, a, b) for a, b in pairs])
-    # 2^n itself may be denormal or infinite: half of the exponent goes first, exactly. The last bits
-    # of the sum count n and two biases; what stands before them is shifted out of both halves.
+    # 2^n itself may be denormal or infinite: half of the exponent goes first, exactly. The last
+    # bits of the sum count n and two biases; what is before them is shifted out of both halves.
     mantissa, bias = MANTISSA_BITS[y.element], EXPONENT_BIAS[y.element]
     count = (n + (1.5 * 2.0**mantissa + 2 * bias)).bits()
     first = count >> 1
