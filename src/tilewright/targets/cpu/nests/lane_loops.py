@@ -16,7 +16,6 @@ from dataclasses import field
 
 from xdsl.ir import Block, SSAValue
 
-from tilewright.ir.types import i32, i64
 from tilewright.ops.control_flow import YieldOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import streaming
@@ -30,13 +29,12 @@ from tilewright.targets.cpu.nests.full_chunks import (
     assume,
     find_prefixes,
     full_extent,
-    mask_of,
 )
 from tilewright.targets.cpu.nests.loop_order import NestBody, chunks
-from tilewright.targets.cpu.nests.prefixes import prefix_extents
 from tilewright.targets.cpu.nests.stores import Redirect
+from tilewright.targets.cpu.nests.written import written_end
 from tilewright.targets.cpu.schedule.lowering import Lowering
-from tilewright.targets.cpu.schedule.roots import Root, RootKind
+from tilewright.targets.cpu.schedule.roots import Root
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 
@@ -90,24 +88,12 @@ def loop_over(nest: Nest, dims: Sequence[int], inner: Callable[[], None]) -> Non
 
 
 def _written_rows(nest: Nest, dim: int) -> int | SSAValue:
-    """From which index on along an outer dimension the masks of a nest's stores hide everything.
+    """How many rows along an outer dimension the masks of a nest's writes do not hide wholly.
 
     A store without any lane costs hundreds of cycles where its page is not mapped.
     """
-    size, emit = nest.space[dim], nest.ev.emit
-    end: SSAValue | None = None
-    for root in nest.roots:
-        mask = mask_of(root.op) if root.kind is RootKind.STORE else None
-        extents = [] if mask is None else prefix_extents(nest.ev, mask).get(dim, [])
-        if not extents:
-            return size
-        last = emit.constant(i64, size)
-        for extent in extents:
-            last = emit.integer("minsi", last, extent)
-        end = last if end is None else emit.integer("maxsi", end, last)
-    return (
-        size if end is None else emit.narrow(emit.integer("maxsi", end, emit.constant(i64, 0)), i32)
-    )
+    end = written_end(nest.ev, nest.roots, dim, nest.space[dim])
+    return nest.space[dim] if end is None else end
 
 
 def lane_chunks(nest: Nest) -> list[tuple[int, int, int]]:
@@ -146,7 +132,7 @@ def runs(nest: Nest, chunk: tuple[int, int, int]) -> list[Run]:
     size = start + count * lanes
     emit = nest.ev.emit
     nest.ev.enter_chunk(lanes)
-    last = _last_of_fold(nest, start, size)
+    last = _last_chunk(nest, start, size)
     if not nest.prefixes:
         return [Run(start, last, False)]
     extent = full_extent(nest.ev, nest.prefixes, size)
@@ -156,12 +142,16 @@ def runs(nest: Nest, chunk: tuple[int, int, int]) -> list[Run]:
     return [Run(start, end, True), Run(end, last, False)]
 
 
-def _last_of_fold(nest: Nest, start: int, size: int) -> int | SSAValue:
-    """Where the chunks from `start` to `size` end that a fold along the lanes takes."""
-    if nest.fold_end is None or nest.fold_axis != nest.lane_dim:
-        return size
+def _last_chunk(nest: Nest, start: int, size: int) -> int | SSAValue:
+    """Where the chunks from `start` to `size` end that a fold takes, or that write anything."""
     emit, lanes = nest.ev.emit, nest.ev.lanes
-    extent = nest.fold_end.extent(nest.ev, size)
+    extent: SSAValue | None = None
+    if nest.fold_end is not None and nest.fold_axis == nest.lane_dim:
+        extent = nest.fold_end.extent(nest.ev, size)
+    elif nest.fold_axis is None and nest.lane_dim is not None:
+        extent = written_end(nest.ev, nest.roots, nest.lane_dim, size)
+    if extent is None:
+        return size
     above = emit.integer("addi", extent, emit.index(lanes - 1))
     last = emit.integer("andi", above, emit.index(-lanes))
     return emit.integer("maxsi", last, emit.index(start)) if start else last

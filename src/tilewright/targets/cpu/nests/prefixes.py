@@ -5,8 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.ir.types import shape_of
+from tilewright.ir.types import shape_of, width_bits
 from tilewright.ops.elementwise.comparisons import integer_predicate
+from tilewright.ops.elementwise.ir import SelectOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests.coordinates import (
     Coord,
     Coords,
@@ -34,18 +36,73 @@ def prefix_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
     What is no comparison of an index that grows with a value that does not is left out: the mask
     may be false in more places, never true in more.
     """
-    return _extents(ev, mask)[0]
+    found, sizes = _extents(ev, mask)[0], shape_of(mask.type)
+    return {dim: [each.end(ev, sizes[dim]) for each in extents] for dim, extents in found.items()}
+
+
+def surely_false_from(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
+    """The same, whatever overflows."""
+    found, sizes = _extents(ev, mask)[0], shape_of(mask.type)
+    return {
+        dim: [each.end(ev, sizes[dim]) for each in extents if not each.is_assumed]
+        for dim, extents in found.items()
+    }
 
 
 def exact_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]] | None:
     """The same, where the mask is true everywhere else; None where that is not known."""
     found, is_exact = _extents(ev, mask)
-    return found if is_exact else None
+    if not is_exact:
+        return None
+    return {dim: [each.extent(ev) for each in extents] for dim, extents in found.items()}
 
 
-def _extents(ev: Evaluator, mask: SSAValue) -> tuple[dict[int, list[SSAValue]], bool]:
-    """The extents of a mask, and whether they say all."""
-    found: dict[int, list[SSAValue]] = {}
+@dataclass(frozen=True)
+class Comparison:
+    """`first + i < bound + more` of indices i along a dimension, both sides of one type.
+
+    `is_assumed`: only unless what the sides are made of overflows, in a narrower type.
+    """
+
+    first: SSAValue
+    bound: SSAValue
+    more: int
+    is_assumed: bool
+
+    def extent(self, ev: Evaluator) -> SSAValue:
+        """From which i on (i64) it is false, where no `first + i` wraps around."""
+        extent = ev.emit.integer("subi", ev.emit.widen(self.bound), ev.emit.widen(self.first))
+        if not self.more:
+            return extent
+        return ev.emit.integer("addi", extent, ev.emit.constant(i64, self.more))
+
+    def end(self, ev: Evaluator, size: int) -> SSAValue:
+        """From which of `size` indices on it is false: `size` where one might wrap around."""
+        bits = width_bits(self.first.type)
+        if bits == width_bits(i64):
+            # Half of what the type holds: neither the sums nor the difference overflows.
+            sides, most = (self.first, self.bound), (1 << (bits - 2)) - size
+        else:
+            sides, most = (self.first,), (1 << (bits - 1)) - size
+        fits = [self._is_within(ev, side, most) for side in sides]
+        end = self.extent(ev)
+        for each in fits:
+            end = ev.emit.pure(SelectOp, (each, end, ev.emit.constant(i64, size)), i64)
+        return end
+
+    def _is_within(self, ev: Evaluator, side: SSAValue, most: int) -> SSAValue:
+        """Whether a number is at most `most`, and of 64 bits at least its negative."""
+        emit, wide = ev.emit, ev.emit.widen(side)
+        is_within = emit.compare("sle", wide, emit.constant(i64, most))
+        if side.type != i64:
+            return is_within
+        above = emit.compare("sge", wide, emit.constant(i64, -most))
+        return emit.integer("andi", is_within, above)
+
+
+def _extents(ev: Evaluator, mask: SSAValue) -> tuple[dict[int, list[Comparison]], bool]:
+    """The comparisons of a mask by dimension, and whether they say all."""
+    found: dict[int, list[Comparison]] = {}
     is_exact = True
     pending = [(mask, tuple(loop_coord(dim) for dim in range(len(shape_of(mask.type)))))]
     while pending:
@@ -66,7 +123,7 @@ def _extents(ev: Evaluator, mask: SSAValue) -> tuple[dict[int, list[SSAValue]], 
 
 
 def _add_extent(
-    ev: Evaluator, op: Operation, place: Coords, found: dict[int, list[SSAValue]]
+    ev: Evaluator, op: Operation, place: Coords, found: dict[int, list[Comparison]]
 ) -> bool:
     """Add what a comparison says; False where that is not known."""
     prefix = prefix_of(op)
@@ -81,10 +138,13 @@ def _add_extent(
     if any(step_along(ev, fixed, place, loop) != 0 for loop in loops):
         return False
     start = tuple(Coord((), coord.offset) for coord in place)
-    first, bound = (ev.emit.widen(ev.element(v, start, False)) for v in (growing, fixed))
-    extent = ev.emit.integer("subi", bound, first)
-    extent = ev.emit.integer("addi", extent, ev.emit.constant(i64, more)) if more else extent
-    found.setdefault(moving[0], []).append(extent)
+    first, bound = (ev.element(v, start, False) for v in (growing, fixed))
+    is_assumed = any(
+        stride is not None and stride.is_assumed
+        for value in (growing, fixed)
+        for stride in ev.lowering.bufferization.structure.strides(value)
+    )
+    found.setdefault(moving[0], []).append(Comparison(first, bound, more, is_assumed))
     return True
 
 
