@@ -66,29 +66,37 @@ def test_narrower_vectors_agree_with_numpy(case: Case, features: str) -> None:
 
 
 @tilewright.jit
-def half_outside(x, out, row, N: tl.constexpr):
-    """A row of a matrix from column -N/2 on: the first half is out of bounds."""
-    block = tl.make_tensor_descriptor(x, [16, 64], [64, 1], [1, N]).load([row, -(N // 2)])
+def partly_outside(x, out, row, N: tl.constexpr, MISSING: tl.constexpr):
+    """A row of a matrix from column -MISSING on: the first ones are out of bounds."""
+    block = tl.make_tensor_descriptor(x, [16, 64], [64, 1], [1, N]).load([row, -MISSING])
     tl.store(out + tl.arange(0, N)[None, :], block)
 
 
 @needs_x86
-@pytest.mark.parametrize("dtype", [np.uint64, np.float32])
+@pytest.mark.parametrize("dtype", [np.uint64, np.float32, np.float16, np.int8])
+@pytest.mark.parametrize("quarters", [1, 2, 3])
 @pytest.mark.parametrize("features", REDUCED)
-def test_the_half_of_a_mask_that_is_known_to_be_false_is_not_loaded(
-    features: str, dtype: type[np.generic]
+def test_a_part_of_a_mask_that_is_known_to_be_false_is_not_loaded(
+    features: str, quarters: int, dtype: type[np.generic]
 ) -> None:
     x, size = np.arange(1, 1025).astype(dtype), 64 // dtype().itemsize
+    missing = size * quarters // 4
     case = Case(
-        "half-outside",
-        half_outside,
+        "partly-outside",
+        partly_outside,
         (1,),
-        lambda _: {"x": x, "out": np.ones(size, dtype), "row": 6, "N": size},
+        lambda _: {
+            "x": x,
+            "out": np.ones(size, dtype),
+            "row": 6,
+            "N": size,
+            "MISSING": missing,
+        },
         lambda _: None,
     )
     got = launch(prepare(case, reduced_machine(without=REDUCED[features])))["out"]
-    assert not got[: size // 2].any()
-    assert np.array_equal(got[size // 2 :], x[6 * 64 :][: size // 2])
+    assert not got[:missing].any()
+    assert np.array_equal(got[missing:], x[6 * 64 :][: size - missing])
 
 
 @needs_x86

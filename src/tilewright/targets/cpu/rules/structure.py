@@ -17,6 +17,9 @@ from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules.extreme_lanes import emit_extreme, takes_extreme
 from tilewright.targets.cpu.rules.memory import splat_text
 
+# Chosen: two vectors of AVX2 in words, as loads of f32 take; more lanes are mostly bytes.
+_LANES_OF_WORDS = 16
+
 
 @CPU_RULES.register(SplatOp)
 def _splat(ctx: EmitContext, op: SplatOp) -> None:
@@ -30,19 +33,25 @@ def _splat(ctx: EmitContext, op: SplatOp) -> None:
 
 
 def _splits_masks(ctx: EmitContext, lanes: int) -> bool:
-    """Whether a splat mask must be spelt as the bits of an integer.
+    """Whether a splat mask must be spelt as a comparison of the lanes' numbers.
 
     Without mask registers LLVM 22 splits a wide masked load, and loads a half in full whose mask
-    is known to be false because a splat was and-ed with constants. As bits the mask is split right.
-    Remove when `test_the_half_of_a_mask_that_is_known_to_be_false_is_not_loaded` holds without.
+    is known to be false because a splat was and-ed with constants. As a comparison the mask is
+    split right, and it costs a broadcast: as the bits of an integer, each lane one instruction.
+    Remove when `test_a_part_of_a_mask_that_is_known_to_be_false_is_not_loaded` holds without.
     """
     features = getattr(ctx.target, "features", frozenset())
     return "avx512f" not in features and lanes & (lanes - 1) == 0 and lanes > 1
 
 
 def _mask_text(ctx: EmitContext, value: str, lanes: int) -> str:
-    wide = ctx.fn.value(f"sext i1 {value} to i{lanes}")
-    return ctx.fn.value(f"bitcast i{lanes} {wide} to <{lanes} x i1>")
+    """The lanes whose numbers are below their count, or below 0."""
+    element = ir.i32 if lanes <= _LANES_OF_WORDS else ir.i8
+    kind = llvm_type(element)
+    count = ctx.fn.value(f"select i1 {value}, {kind} {lanes}, {kind} 0")
+    every = splat_text(ctx, element, count, lanes)
+    numbers = ", ".join(f"{kind} {lane}" for lane in range(lanes))
+    return ctx.fn.value(f"icmp ugt <{lanes} x {kind}> {every}, <{numbers}>")
 
 
 @CPU_RULES.register(GetProgramIdOp)
