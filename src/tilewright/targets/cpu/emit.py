@@ -24,6 +24,7 @@ from tilewright.targets.cpu.ops import (
 )
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules
+from tilewright.targets.cpu.rules import choices as choice_rules
 from tilewright.targets.cpu.rules import cycle_counts as cycle_count_rules
 from tilewright.targets.cpu.rules import integer_quotients as integer_quotient_rules
 from tilewright.targets.cpu.rules import interrupts as interrupt_rules
@@ -227,7 +228,7 @@ def _load_slot(fn: FunctionBuilder, index: int, kind: str) -> str:
 
 # Imported for the rules they register.
 RULE_MODULES = (
-    *(atomic_rules, cycle_count_rules, interrupt_rules, matmul_rules),
+    *(atomic_rules, choice_rules, cycle_count_rules, interrupt_rules, matmul_rules),
     *(integer_quotient_rules, memory_rules, narrow_float_rules, quotient_rules, remainder_rules),
     *(report_rules, structure_rules),
 )
