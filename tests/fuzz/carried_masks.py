@@ -96,6 +96,7 @@ class CarriedMasks:
 
     def _mask(self, is_inside: bool = True) -> str:
         parts = ["(r < n)", "(c < w)", "(c <= w)", "(here < n * w)", "flag", "(n > 3)"]
+        parts += ["(r0 + r < n)", "(c0 + c < w)", "(c0 + c < w)"]
         if is_inside:
             parts += ["(i < n)", "(i < n)", "(i < n)", "(j < w)", "(j < w)", "(w > j)", "(v > 0)"]
         chosen = self.rng.sample(parts, self.rng.choice((1, 2, 2, 3)))

@@ -216,13 +216,18 @@ def _aligned(nest: Nest, run: Run, large: SSAValue, inner: Callable[[], None]) -
 
 
 def _written_extent(nest: Nest, size: int) -> SSAValue:
-    """How many elements the nest may write: fewer than `size` where its one store is masked.
+    """How many elements the nest may write: fewer than `size` where its stores are masked.
 
     A load that is masked does not mask the store.
     """
+    ev, emit = nest.ev, nest.ev.emit
+    assert nest.lane_dim is not None
+    end = written_end(ev, nest.roots, nest.lane_dim, size)
     stores = tuple(access for access in nest.body.accesses if access.is_store)
-    masks = find_prefixes(nest.ev, stores) if len(stores) == 1 else None
-    return nest.ev.emit.index(size) if masks is None else full_extent(nest.ev, masks, size)
+    masks = find_prefixes(ev, stores) if len(stores) == 1 else None
+    of_all = tuple(mask for mask in masks or () if mask.loop is None)
+    extent = full_extent(ev, of_all, size) if of_all else emit.index(size)
+    return extent if end is None else emit.integer("minsi", extent, end)
 
 
 def _rest(

@@ -33,8 +33,8 @@ def _arm(ctx: EmitContext, arm: SSAValue) -> str:
 
 def _stores_elements(ctx: EmitContext) -> bool:
     """Whether masked stores are those of AVX."""
-    features = getattr(ctx.target, "features", frozenset())
-    return "avx" in features and "avx512f" not in features
+    features: frozenset[str] = getattr(ctx.target, "features", frozenset())
+    return not features.isdisjoint(("avx", "avx2")) and "avx512f" not in features
 
 
 def _is_stored_back(value: SSAValue) -> bool:
