@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from tilewright.ops.elementwise.ir import SelectOp
-from tilewright.ops.memory.ir import StoreOp
 from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.full_chunks import mask_of
 from tilewright.targets.cpu.nests.prefixes import surely_false_from
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
@@ -43,8 +43,8 @@ def written_end(ev: Evaluator, roots: Sequence[Root], dim: int, size: int) -> SS
 
 def _mask_of_write(ev: Evaluator, root: Root) -> SSAValue | None:
     """The mask without which a root changes nothing; None where it writes all it runs over."""
-    if root.kind is RootKind.STORE and isinstance(root.op, StoreOp):
-        return root.op.mask
+    if root.kind is RootKind.STORE:
+        return mask_of(root.op)
     if root.kind is not RootKind.MATERIALIZE or root.strides is not None:
         return None
     (value,) = root.values

@@ -17,7 +17,8 @@ from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules.extreme_lanes import emit_extreme, takes_extreme
 from tilewright.targets.cpu.rules.memory import splat_text
 
-# Chosen: two vectors of AVX2 in words, as loads of f32 take; more lanes are mostly bytes.
+# Chosen, not measured: two vectors of AVX2 in words, as loads of f32 take; more lanes are mostly
+# bytes, and any width is right.
 _LANES_OF_WORDS = 16
 
 
