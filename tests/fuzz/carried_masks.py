@@ -1,5 +1,7 @@
 """Random loops that change the elements of carried tiles that masks show, as reductions do.
 
+Sums of what masks show end where the masks do, too.
+
     acc = tl.where(mask, acc + x, acc)
 
 Masks are conjunctions of comparisons along rows and columns, with bounds that are arguments, some
@@ -82,6 +84,8 @@ class CarriedMasks:
             f"tl.store(out + {size} + c, tl.sum(acc, 0)[None, :])",
             f"tl.store(out + {2 * size} + r, tl.sum(acc, 1)[:, None])",
             f"tl.store(out + {3 * size} + here, acc + other)",
+            f"tl.store(out + {size} + c, tl.sum({self._shown()}, 0)[None, :])",
+            f"tl.store(out + {2 * size} + r, tl.sum({self._shown()}, 1)[:, None])",
         ), 2)  # fmt: skip
         lines += [f"    {end}" for end in ends]
         return "\n".join(lines) + "\n\n\n"
@@ -93,6 +97,10 @@ class CarriedMasks:
             f"(s * {self.columns} + c) * {self.rows} + r",
         )
         return self.rng.choice(along)
+
+    def _shown(self) -> str:
+        """Elements of the array where a mask shows them, and zeros."""
+        return f"tl.load(x + here, mask={self._mask(False)}, other=0)"
 
     def _mask(self, is_inside: bool = True) -> str:
         parts = ["(r < n)", "(c < w)", "(c <= w)", "(here < n * w)", "flag", "(n > 3)"]

@@ -181,3 +181,23 @@ def test_rows_that_overlap_are_stored_in_order(pitch: int, rng) -> None:
         start = 1100 + row * pitch
         exact[start : start + 32] = values
     np.testing.assert_allclose(memory, exact, rtol=1e-4, atol=1e-3)
+
+
+@tilewright.jit
+def counted(a, b, c, first, n, SIZE: tl.constexpr):
+    """Rows of c = a @ b whose numbers may count up to the end of int32, and wrap around."""
+    i, k = tl.arange(0, SIZE), tl.arange(0, 16)
+    acc = tl.zeros((SIZE, SIZE), tl.float32)
+    for step in range(0, 32, 16):
+        x = tl.load(a + i[:, None] * 32 + step + k[None, :])
+        acc = tl.dot(x, tl.load(b + (step + k)[:, None] * SIZE + i[None, :]), acc)
+    tl.store(c + i[:, None] * SIZE + i[None, :], acc, mask=(first + i < n)[:, None])
+
+
+@pytest.mark.parametrize(("first", "n"), [(0, 20), (2**31 - 10, 2**31 - 5), (-5, 3)])
+def test_rows_behind_the_end_of_int32_are_stored(first: int, n: int, rng) -> None:
+    a, b = rng.integers(-4, 5, (2, 32, 32)).astype(np.float32)
+    c = np.full((32, 32), -1, np.float32)
+    counted[(1,)](a, b, c, first, n, SIZE=32)
+    is_shown = (np.int64(first) + np.arange(32)).astype(np.int32) < n
+    np.testing.assert_array_equal(c, np.where(is_shown[:, None], a @ b, -1))

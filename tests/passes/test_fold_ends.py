@@ -230,3 +230,25 @@ def test_masked_rows_and_columns_keep_what_lies_there(rows: int, n: int) -> None
     doubled[(tilewright.cdiv(rows, 16),)](x, out, rows, n, ROWS=16, BLOCK=8192)
     np.testing.assert_array_equal(out[:rows], 2 * x[:rows])
     assert (out[rows] == -1).all()
+
+
+@tilewright.jit
+def shown(x, out, first, n, R: tl.constexpr, C: tl.constexpr, AXIS: tl.constexpr):
+    """Sums of rows or columns whose numbers may count up to the end of int32, and wrap around."""
+    r, c = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    number = first + (r if AXIS == 0 else c)
+    loaded = tl.load(x + r * C + c, mask=number < n, other=0.0)
+    tl.store(out + tl.arange(0, C if AXIS == 0 else R), tl.sum(loaded, AXIS))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("first", "n"), [(0, 33), (2**31 - 10, 2**31 - 5), (-5, 20), (5, -3)])
+def test_folds_take_what_a_mask_shows_again_behind_the_end_of_int32(
+    axis: int, first: int, n: int, rng: np.random.Generator
+) -> None:
+    x = rng.integers(-8, 9, (64, 64)).astype(np.float32)
+    out = np.zeros(64, np.float32)
+    shown[(1,)](x, out, first, n, R=64, C=64, AXIS=axis)
+    is_shown = (np.int64(first) + np.arange(64)).astype(np.int32) < n
+    expected = (x * (is_shown[:, None] if axis == 0 else is_shown)).sum(axis)
+    np.testing.assert_array_equal(out, expected)

@@ -209,16 +209,19 @@ def _result(
     rows, columns = (emit.constant(i64, size) for size in shape_of(store.ptr.type))
     is_shown = emit.constant(i1, 1)
     if store.mask is not None:
-        extents = exact_extents(with_scalars_of(lowering, emit, store.mask), store.mask)
-        if extents is None:
+        ev = with_scalars_of(lowering, emit, store.mask)
+        comparisons = exact_extents(ev, store.mask)
+        if comparisons is None:
             return None
-        for extent in (extent for found in extents.values() for extent in found):
-            some = emit.compare("sgt", extent, emit.constant(i64, 0))
-            is_shown = emit.integer("andi", some, is_shown)
-        for extent in extents.get(0, ()):
-            rows = emit.integer("minsi", rows, extent)
-        for extent in extents.get(1, ()):
-            columns = emit.integer("minsi", columns, extent)
+        sizes = [rows, columns]
+        for dim, found in comparisons.items():
+            for comparison in found:
+                extent = comparison.extent(ev)
+                some = emit.compare("sgt", extent, emit.constant(i64, 0))
+                fits = comparison.fits(ev, shape_of(store.ptr.type)[dim])
+                is_shown = emit.integer("andi", emit.integer("andi", some, fits), is_shown)
+                sizes[dim] = emit.integer("minsi", sizes[dim], extent)
+        rows, columns = sizes
     # Rows that overlap are written in the order of the store.
     is_shown = emit.integer("andi", emit.compare("sge", pitch, columns), is_shown)
     return Matrix(base, pitch, rows, columns), is_shown

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.ir.types import element_of, shape_of
+from tilewright.ir.types import element_of, i32, i64, shape_of
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import combining, extremes
@@ -20,12 +20,14 @@ from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, Coords, normaliz
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.full_chunks import (
     Prefix,
+    comparison_of,
     conjuncts,
     full_extent,
     is_prefix,
     mask_of,
 )
 from tilewright.targets.cpu.nests.masked_values import MaskedValues, Number
+from tilewright.targets.cpu.nests.prefixes import is_assumed
 from tilewright.targets.cpu.schedule.inline import is_tile, owner, reads
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 
@@ -38,14 +40,28 @@ class FoldEnd:
     taken: tuple[Number, ...]
 
     def extent(self, ev: Evaluator, size: int) -> SSAValue:
-        """How many of `size` elements the fold takes, as i32."""
+        """How many of `size` elements, as i32, are within all prefixes from the first one on."""
         return full_extent(ev, self.prefixes, size)
 
+    def end(self, ev: Evaluator, size: int) -> SSAValue:
+        """How many of `size` elements the fold takes, as i32: not fewer than `extent`.
+
+        They are more where an index may wrap around, and be below its bound again.
+        """
+        last = ev.emit.constant(i64, size)
+        for prefix in self.prefixes:
+            last = ev.emit.integer("minsi", last, comparison_of(ev, prefix).end(ev, size))
+        return ev.emit.narrow(ev.emit.integer("maxsi", last, ev.emit.constant(i64, 0)), i32)
+
+    def may_wrap(self, ev: Evaluator) -> bool:
+        """Whether `end` may be another number than `extent`."""
+        return not all(comparison_of(ev, prefix).starts_at_zero for prefix in self.prefixes)
+
     def initial(
-        self, ev: Evaluator, roots: Sequence[Root], extent: SSAValue, size: int
+        self, ev: Evaluator, roots: Sequence[Root], end: SSAValue, size: int
     ) -> list[SSAValue]:
         """The accumulators to begin with: what is left out taken once, if anything is."""
-        is_whole = ev.emit.compare("eq", extent, ev.emit.index(size))
+        is_whole = ev.emit.compare("eq", end, ev.emit.index(size))
         result = []
         for root, number in zip(roots, self.taken, strict=True):
             element = element_of(root.values[0].type)
@@ -105,4 +121,7 @@ def _ends(ev: Evaluator, prefix: Prefix, loop: int) -> bool:
     if not is_tile(prefix.value) or ev.lowering.bufferization.is_stored(prefix.value):
         return False
     is_one = loop == LANE_LOOP or not any(coord.lane_scale() for coord in prefix.coords)
-    return is_one and is_prefix(ev, prefix.value, prefix.coords, loop)
+    if not is_one or not is_prefix(ev, prefix.value, prefix.coords, loop):
+        return False
+    op = owner(prefix.value)
+    return op is not None and not is_assumed(ev, op)

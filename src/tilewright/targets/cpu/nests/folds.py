@@ -112,8 +112,8 @@ def _fold_chunk(nest: Nest, chunk: tuple[int, int, int], in_order: bool) -> Valu
     first, combine = start, _combine if accumulators is None else _advance
     if nest.fold_end is not None and accumulators is not None:
         size = start + count * lanes
-        extent = nest.fold_end.extent(ev, size)
-        accumulators = nest.fold_end.initial(ev, nest.roots, extent, size)
+        end = nest.fold_end.end(ev, size)
+        accumulators = nest.fold_end.initial(ev, nest.roots, end, size)
     if accumulators is None:
         ev.variables[LANE_LOOP] = start
         accumulators = take()
@@ -139,22 +139,30 @@ def fold_axis(nest: Nest, axis: int) -> None:
         return
     ev, emit, size = nest.ev, nest.ev.emit, nest.space[axis]
     accumulators = None if size == 1 else _initial(nest, ev.lanes)
-    first, combine = 0, _combine if accumulators is None else _advance
-    last: int | SSAValue = size
-    if accumulators is None:
-        accumulators = emit_body(nest, _at(nest, axis, ORIGIN))
-        first = 1
-    elif nest.fold_end is not None:
-        last = nest.fold_end.extent(ev, size)
-        accumulators = nest.fold_end.initial(ev, nest.roots, last, size)
-    if first < size:
-        if not first and nest.fold_end is not None:
-            assume(ev, nest.fold_end.prefixes)
+    combine = _combine if accumulators is None else _advance
+
+    def take(first: int | SSAValue, last: int | SSAValue, accumulators: Values) -> Values:
         variable, carried = emit.open_loop([value.type for value in accumulators])
         ev.variables[axis] = variable
         folded = combine(nest, carried, emit_body(nest, _at(nest, axis, loop_coord(axis))))
         fetch_rows(ev, nest.body.accesses, axis, size)
-        accumulators = list(emit.close_loop((first, last, 1), accumulators, folded))
+        return list(emit.close_loop((first, last, 1), accumulators, folded))
+
+    if accumulators is None:
+        accumulators = emit_body(nest, _at(nest, axis, ORIGIN))
+        accumulators = take(1, size, accumulators) if size > 1 else accumulators
+    elif nest.fold_end is None:
+        accumulators = take(0, size, accumulators)
+    else:
+        extent, end = nest.fold_end.extent(ev, size), nest.fold_end.end(ev, size)
+        accumulators = nest.fold_end.initial(ev, nest.roots, end, size)
+        assume(ev, nest.fold_end.prefixes)
+        accumulators = take(0, extent, accumulators)
+        if nest.fold_end.may_wrap(ev):
+            limit = ev.limit
+            ev.enter_chunk(ev.lanes)
+            ev.limit = limit
+            accumulators = take(extent, end, accumulators)
     if combine is _advance:
         accumulators = _folded(nest, accumulators)
     for root, values in _split_by_root(nest, accumulators):

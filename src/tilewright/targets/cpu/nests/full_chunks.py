@@ -27,7 +27,7 @@ from tilewright.targets.cpu.nests.coordinates import (
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess
 from tilewright.targets.cpu.nests.masks import is_all_true
-from tilewright.targets.cpu.nests.prefixes import prefix_of, step_along
+from tilewright.targets.cpu.nests.prefixes import Comparison, comparison, prefix_of, step_along
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 
 
@@ -120,15 +120,14 @@ def full_extent(ev: Evaluator, prefixes: Sequence[Prefix], size: int) -> SSAValu
 
 def _extent(ev: Evaluator, prefix: Prefix) -> SSAValue:
     """How many elements from the loop's start on satisfy a prefix comparison, as i64."""
+    return comparison_of(ev, prefix).extent(ev)
+
+
+def comparison_of(ev: Evaluator, prefix: Prefix) -> Comparison:
+    """The comparison of a prefix along a loop."""
     op = owner(prefix.value)
-    known = None if op is None else prefix_of(op)
-    assert op is not None and known is not None
-    left_grows, more = known
-    start = tuple(_at_start(coord, prefix.loop) for coord in prefix.coords)
-    sides = [ev.emit.widen(ev.element(operand, start, False)) for operand in op.operands]
-    growing, fixed = sides if left_grows else sides[::-1]
-    extent = ev.emit.integer("subi", fixed, growing)
-    return ev.emit.integer("addi", extent, ev.emit.constant(i64, more)) if more else extent
+    assert op is not None
+    return comparison(ev, op, tuple(_at_start(coord, prefix.loop) for coord in prefix.coords))
 
 
 def _at_start(coord: Coord, loop: int | None) -> Coord:

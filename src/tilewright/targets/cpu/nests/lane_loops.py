@@ -147,7 +147,7 @@ def _last_chunk(nest: Nest, start: int, size: int) -> int | SSAValue:
     emit, lanes = nest.ev.emit, nest.ev.lanes
     extent: SSAValue | None = None
     if nest.fold_end is not None and nest.fold_axis == nest.lane_dim:
-        extent = nest.fold_end.extent(nest.ev, size)
+        extent = nest.fold_end.end(nest.ev, size)
     elif nest.fold_axis is None and nest.lane_dim is not None:
         extent = written_end(nest.ev, nest.roots, nest.lane_dim, size)
     if extent is None:

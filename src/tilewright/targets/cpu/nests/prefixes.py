@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import shape_of, width_bits
+from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.elementwise.comparisons import integer_predicate
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.support.dataclass import dataclass
@@ -49,12 +50,11 @@ def surely_false_from(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]
     }
 
 
-def exact_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]] | None:
-    """The same, where the mask is true everywhere else; None where that is not known."""
+def exact_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[Comparison]] | None:
+    """By dimension the comparisons that are all of a mask; None where that is not known."""
     found, is_exact = _extents(ev, mask)
-    if not is_exact:
-        return None
-    return {dim: [each.extent(ev) for each in extents] for dim, extents in found.items()}
+    is_known = is_exact and not any(each.is_assumed for some in found.values() for each in some)
+    return found if is_known else None
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,32 @@ class Comparison:
 
     def end(self, ev: Evaluator, size: int) -> SSAValue:
         """From which of `size` indices on it is false: `size` where one might wrap around."""
-        bits = width_bits(self.first.type)
-        if bits == width_bits(i64):
-            # Half of what the type holds: neither the sums nor the difference overflows.
-            sides, most = (self.first, self.bound), (1 << (bits - 2)) - size
-        else:
-            sides, most = (self.first,), (1 << (bits - 1)) - size
-        fits = [self._is_within(ev, side, most) for side in sides]
-        end = self.extent(ev)
-        for each in fits:
-            end = ev.emit.pure(SelectOp, (each, end, ev.emit.constant(i64, size)), i64)
-        return end
+        if self.starts_at_zero:
+            return self.extent(ev)
+        everything = ev.emit.constant(i64, size)
+        return ev.emit.pure(SelectOp, (self.fits(ev, size), self.extent(ev), everything), i64)
+
+    def fits(self, ev: Evaluator, size: int) -> SSAValue:
+        """Whether no sum of the first and one of `size` indices wraps around."""
+        emit, bits = ev.emit, width_bits(self.first.type)
+        if self.starts_at_zero:
+            return emit.constant(i1, 1)
+        if bits < width_bits(i64):
+            return self._is_within(ev, self.first, (1 << (bits - 1)) - size)
+        # Half of what the type holds: the difference does not overflow either.
+        most = (1 << (bits - 2)) - size
+        sides = (self._is_within(ev, side, most) for side in (self.first, self.bound))
+        return emit.integer("andi", next(sides), next(sides))
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """Whether it is `i < bound` in a type where neither side's difference overflows."""
+        op = self.first.owner
+        if self.first.type == i64:
+            return False
+        if not isinstance(op, ConstantOp) or not isinstance(op.value, IntegerAttr):
+            return False
+        return op.value.value.data == 0
 
     def _is_within(self, ev: Evaluator, side: SSAValue, most: int) -> SSAValue:
         """Whether a number is at most `most`, and of 64 bits at least its negative."""
@@ -138,14 +153,25 @@ def _add_extent(
     if any(step_along(ev, fixed, place, loop) != 0 for loop in loops):
         return False
     start = tuple(Coord((), coord.offset) for coord in place)
-    first, bound = (ev.element(v, start, False) for v in (growing, fixed))
-    is_assumed = any(
-        stride is not None and stride.is_assumed
-        for value in (growing, fixed)
-        for stride in ev.lowering.bufferization.structure.strides(value)
-    )
-    found.setdefault(moving[0], []).append(Comparison(first, bound, more, is_assumed))
+    found.setdefault(moving[0], []).append(comparison(ev, op, start))
     return True
+
+
+def comparison(ev: Evaluator, op: Operation, start: Coords) -> Comparison:
+    """What an op of PREFIX compares, its sides read where the growing one starts."""
+    known = prefix_of(op)
+    assert known is not None
+    left_grows, more = known
+    sides = [ev.element(operand, start, False) for operand in op.operands]
+    first, bound = sides if left_grows else sides[::-1]
+    return Comparison(first, bound, more, is_assumed(ev, op))
+
+
+def is_assumed(ev: Evaluator, op: Operation) -> bool:
+    """Whether a comparison's sides grow evenly only unless a narrower type overflows."""
+    structure = ev.lowering.bufferization.structure
+    strides = (stride for value in op.operands for stride in structure.strides(value))
+    return any(stride is not None and stride.is_assumed for stride in strides)
 
 
 def step_along(ev: Evaluator, value: SSAValue, place: Coords, loop: int) -> int | None:
