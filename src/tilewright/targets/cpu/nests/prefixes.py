@@ -144,7 +144,7 @@ def _add_extent(
     prefix = prefix_of(op)
     if prefix is None:
         return False
-    left_grows, more = prefix
+    left_grows, _ = prefix
     growing, fixed = op.operands if left_grows else reversed(op.operands)
     loops = {loop for coord in place for loop, _ in coord.terms}
     moving = [loop for loop in loops if step_along(ev, growing, place, loop) != 0]
