@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import shape_of, width_bits
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.comparisons import integer_predicate
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.support.dataclass import dataclass
@@ -98,12 +98,7 @@ class Comparison:
     @property
     def starts_at_zero(self) -> bool:
         """Whether it is `i < bound` in a type where neither side's difference overflows."""
-        op = self.first.owner
-        if self.first.type == i64:
-            return False
-        if not isinstance(op, ConstantOp) or not isinstance(op.value, IntegerAttr):
-            return False
-        return op.value.value.data == 0
+        return self.first.type != i64 and constant_of(self.first) == 0
 
     def _is_within(self, ev: Evaluator, side: SSAValue, most: int) -> SSAValue:
         """Whether a number is at most `most`, and of 64 bits at least its negative."""
