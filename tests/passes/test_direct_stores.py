@@ -184,20 +184,55 @@ def test_rows_that_overlap_are_stored_in_order(pitch: int, rng) -> None:
 
 
 @tilewright.jit
-def counted(a, b, c, first, n, SIZE: tl.constexpr):
-    """Rows of c = a @ b whose numbers may count up to the end of int32, and wrap around."""
-    i, k = tl.arange(0, SIZE), tl.arange(0, 16)
+def counted(
+    a,
+    b,
+    c,
+    first,
+    n,
+    WHAT: tl.constexpr,
+    WIDE: tl.constexpr,
+    SIZE: tl.constexpr,
+    STEP: tl.constexpr,
+):
+    """c = a @ b, of which masks show what counts up to the end of int32, and wraps around."""
+    i = tl.arange(0, SIZE)
+    number = (first + i).to(tl.int64) if WIDE else first + i
     acc = tl.zeros((SIZE, SIZE), tl.float32)
-    for step in range(0, 32, 16):
-        x = tl.load(a + i[:, None] * 32 + step + k[None, :])
-        acc = tl.dot(x, tl.load(b + (step + k)[:, None] * SIZE + i[None, :]), acc)
-    tl.store(c + i[:, None] * SIZE + i[None, :], acc, mask=(first + i < n)[:, None])
+    for step in range(0, SIZE, STEP):
+        k = step + tl.arange(0, STEP)
+        along = (first + k).to(tl.int64) if WIDE else first + k
+        at_x, at_y = a + i[:, None] * SIZE + k[None, :], b + k[:, None] * SIZE + i[None, :]
+        if WHAT == "k":
+            x = tl.load(at_x, mask=(along < n)[None, :], other=0.0)
+            y = tl.load(at_y, mask=(along < n)[:, None], other=0.0)
+        elif WHAT == "operands":
+            x = tl.load(at_x, mask=(number < n)[:, None], other=0.0)
+            y = tl.load(at_y, mask=(n > number)[None, :], other=0.0)
+        else:
+            x, y = tl.load(at_x), tl.load(at_y)
+        acc = tl.dot(x, y, acc)
+    shown = (number < n)[:, None] if WHAT == "rows" else (number < n)[None, :]
+    tl.store(
+        c + i[:, None] * SIZE + i[None, :], acc, shown if WHAT in ("rows", "columns") else None
+    )
 
 
-@pytest.mark.parametrize(("first", "n"), [(0, 20), (2**31 - 10, 2**31 - 5), (-5, 3)])
-def test_rows_behind_the_end_of_int32_are_stored(first: int, n: int, rng) -> None:
+@pytest.mark.parametrize("step", [16, 32])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("what", ["rows", "columns", "k", "operands"])
+@pytest.mark.parametrize(("first", "n"), [(0, 20), (2**31 - 10, 2**31 - 5), (-5, 3), (9, 2)])
+def test_what_masks_show_behind_the_end_of_int32_is_multiplied_and_stored(
+    first: int, n: int, what: str, wide: bool, step: int, rng
+) -> None:
     a, b = rng.integers(-4, 5, (2, 32, 32)).astype(np.float32)
     c = np.full((32, 32), -1, np.float32)
-    counted[(1,)](a, b, c, first, n, SIZE=32)
-    is_shown = (np.int64(first) + np.arange(32)).astype(np.int32) < n
-    np.testing.assert_array_equal(c, np.where(is_shown[:, None], a @ b, -1))
+    counted[(1,)](a, b, c, first, n, WHAT=what, WIDE=wide, SIZE=32, STEP=step)
+    shown = (np.int64(first) + np.arange(32)).astype(np.int32) < n
+    expected = {
+        "rows": lambda: np.where(shown[:, None], a @ b, -1),
+        "columns": lambda: np.where(shown, a @ b, -1),
+        "k": lambda: (a * shown) @ (b * shown[:, None]),
+        "operands": lambda: (a * shown[:, None]) @ (b * shown),
+    }[what]()
+    np.testing.assert_array_equal(c, expected)

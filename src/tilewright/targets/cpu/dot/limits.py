@@ -27,7 +27,7 @@ from tilewright.ops.matmul.ir import DotOp
 from tilewright.targets.cpu.dot.panels import Instruction
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.nests.emitter import Emitter
-from tilewright.targets.cpu.nests.prefixes import prefix_extents
+from tilewright.targets.cpu.nests.prefixes import surely_false_from
 from tilewright.targets.cpu.nests.recompute import can_recompute, with_scalars_of
 from tilewright.targets.cpu.schedule.bufferization import fills_zeros
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
@@ -98,7 +98,7 @@ def _seen(lowering: Lowering, emit: Emitter, result: SSAValue) -> dict[int, list
     mask = None if store is None else getattr(store, "mask", None)
     if not isinstance(mask, SSAValue) or not can_recompute(lowering, mask):
         return {}
-    return prefix_extents(with_scalars_of(lowering, emit, mask), mask)
+    return surely_false_from(with_scalars_of(lowering, emit, mask), mask)
 
 
 def _only_store(result: SSAValue) -> Operation | None:
@@ -144,7 +144,7 @@ def _depth(lowering: Lowering, emit: Emitter, op: DotOp, k: int) -> SSAValue | N
         # The second operand's mask may be computed behind the place of the first one.
         if not isinstance(mask, SSAValue) or not can_recompute(lowering, mask):
             return None
-        extents = prefix_extents(with_scalars_of(lowering, emit, mask), mask).get(dim)
+        extents = surely_false_from(with_scalars_of(lowering, emit, mask), mask).get(dim)
         if not extents:
             return None
         ends.append(_clamped(emit, extents, k))

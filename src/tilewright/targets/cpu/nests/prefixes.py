@@ -31,18 +31,12 @@ def prefix_of(op: Operation) -> tuple[bool, int] | None:
     return PREFIX.get(integer_predicate(op))
 
 
-def prefix_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
-    """By dimension, i64 values: the mask is false from each of them on.
+def surely_false_from(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
+    """By dimension, i64 values: the mask is false from each of them on, whatever overflows.
 
     What is no comparison of an index that grows with a value that does not is left out: the mask
     may be false in more places, never true in more.
     """
-    found, sizes = _extents(ev, mask)[0], shape_of(mask.type)
-    return {dim: [each.end(ev, sizes[dim]) for each in extents] for dim, extents in found.items()}
-
-
-def surely_false_from(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
-    """The same, whatever overflows."""
     found, sizes = _extents(ev, mask)[0], shape_of(mask.type)
     return {
         dim: [each.end(ev, sizes[dim]) for each in extents if not each.is_assumed]

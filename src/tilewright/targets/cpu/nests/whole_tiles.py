@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, i32, shape_of, width_bits
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.comparisons import integer_predicate
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.nests import addresses, masks
@@ -33,6 +34,8 @@ _LESS = frozenset(("slt", "sle"))
 _MORE = frozenset(("sgt", "sge"))
 # By definition: narrower integers wrap within the extents of tensors.
 _INDEX_BITS = 32
+# What spans less wraps around once at most.
+_LARGEST_SPAN = (1 << (_INDEX_BITS - 1)) - 1
 
 
 def whole_tile(
@@ -134,7 +137,8 @@ def _probes(last: Coord) -> list[Coord]:
 def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
     """Scalar conditions that together say that a mask holds everywhere; None if unknown.
 
-    An affine comparison holds everywhere when it holds at the corner where it is hardest.
+    An affine comparison holds everywhere when it holds at the corner where it is hardest, and no
+    side wraps around within the tile.
     """
     conditions: list[SSAValue] = []
     dims = tuple(loop_coord(dim) for dim in range(len(shape_of(mask.type))))
@@ -152,7 +156,7 @@ def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
             held = _held_comparison(ev, op, place)
             if held is None:
                 return None
-            conditions.append(held)
+            conditions += held
     return conditions
 
 
@@ -165,8 +169,8 @@ def _place_in(op: Operation, place: Coords) -> Coords:
     return source
 
 
-def _held_comparison(ev: Evaluator, op: Operation | None, place: Coords) -> SSAValue | None:
-    """Whether an affine comparison holds everywhere; None for anything else."""
+def _held_comparison(ev: Evaluator, op: Operation | None, place: Coords) -> list[SSAValue] | None:
+    """What says that an affine comparison holds everywhere; None for anything else."""
     predicate = "" if op is None else integer_predicate(op)
     if op is None or predicate not in _LESS | _MORE:
         return None
@@ -180,7 +184,21 @@ def _held_comparison(ev: Evaluator, op: Operation | None, place: Coords) -> SSAV
     sides = [
         ev.element(v, c, False) for v, c in zip(op.operands, corners, strict=True) if c is not None
     ]
-    return ev.emit.compare(predicate, sides[0], sides[1])
+    ordered = [_is_ordered(ev, operand, place) for operand in op.operands]
+    held = ev.emit.compare(predicate, sides[0], sides[1])
+    return [held, *(condition for condition in ordered if condition is not None)]
+
+
+def _is_ordered(ev: Evaluator, value: SSAValue, place: Coords) -> SSAValue | None:
+    """Whether an affine tile has its least value where it should; None where it surely has.
+
+    An index of 32 bits that wraps around within a tile is less behind that than before.
+    """
+    ends = [_corner(ev, value, want_low, place) for want_low in (True, False)]
+    if ends[0] is None or ends[1] is None or ends[0] == ends[1]:
+        return None
+    low, high = (ev.element(value, end, False) for end in ends if end is not None)
+    return None if constant_of(low) == 0 else ev.emit.compare("sle", low, high)
 
 
 def _corner(ev: Evaluator, value: SSAValue, want_low: bool, place: Coords) -> Coords | None:
@@ -188,11 +206,12 @@ def _corner(ev: Evaluator, value: SSAValue, want_low: bool, place: Coords) -> Co
 
     `place` says which dimensions of the load's tile its own are.
     """
-    indices = []
+    indices, span = [], 0
     strides = ev.lowering.bufferization.structure.strides(value)
     for dim, (stride, extent) in enumerate(zip(strides, shape_of(value.type), strict=True)):
         step = None if stride is None or stride.jumps else stride.as_int()
-        if step is None:
+        span += 0 if step is None else abs(step) * (extent - 1)
+        if step is None or span > _LARGEST_SPAN:
             return None
         is_first = (step >= 0) == want_low
         indices.append(ORIGIN if is_first else _last_of(ev, place[dim], extent))
