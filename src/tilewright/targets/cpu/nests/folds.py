@@ -141,11 +141,14 @@ def fold_axis(nest: Nest, axis: int) -> None:
     accumulators = None if size == 1 else _initial(nest, ev.lanes)
     combine = _combine if accumulators is None else _advance
 
-    def take(first: int | SSAValue, last: int | SSAValue, accumulators: Values) -> Values:
+    def take(
+        first: int | SSAValue, last: int | SSAValue, accumulators: Values, is_rest: bool = False
+    ) -> Values:
         variable, carried = emit.open_loop([value.type for value in accumulators])
         ev.variables[axis] = variable
         folded = combine(nest, carried, emit_body(nest, _at(nest, axis, loop_coord(axis))))
-        fetch_rows(ev, nest.body.accesses, axis, size)
+        if not is_rest:
+            fetch_rows(ev, nest.body.accesses, axis, size)
         return list(emit.close_loop((first, last, 1), accumulators, folded))
 
     if accumulators is None:
@@ -162,7 +165,7 @@ def fold_axis(nest: Nest, axis: int) -> None:
             limit = ev.limit
             ev.enter_chunk(ev.lanes)
             ev.limit = limit
-            accumulators = take(extent, end, accumulators)
+            accumulators = take(extent, end, accumulators, is_rest=True)
     if combine is _advance:
         accumulators = _folded(nest, accumulators)
     for root, values in _split_by_root(nest, accumulators):
