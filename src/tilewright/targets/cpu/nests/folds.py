@@ -162,6 +162,7 @@ def fold_axis(nest: Nest, axis: int) -> None:
         assume(ev, nest.fold_end.prefixes)
         accumulators = take(0, extent, accumulators)
         if nest.fold_end.may_wrap(ev):
+            # Here the masks are asked; what the lanes are limited to stays.
             limit = ev.limit
             ev.enter_chunk(ev.lanes)
             ev.limit = limit
