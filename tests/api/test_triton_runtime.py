@@ -239,6 +239,29 @@ def test_a_compiled_kernel_is_launched_without_its_constants_too() -> None:
         kernel[(1,)](x, out, 16, 3)
 
 
+@triton.jit
+def scale_apart(x, scales, out, n, step, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x + i * step, mask=i < n)
+    if scales is not None:
+        values *= tl.load(scales + i, mask=i < n)
+    tl.store(out + i, values, mask=i < n)
+
+
+@pytest.mark.parametrize("has_scales", [False, True])
+def test_a_compiled_kernel_takes_what_was_1_or_none_when_it_was_compiled(has_scales: bool) -> None:
+    # Packages keep the kernel of a `warmup` under less than its arguments, such as their dtypes.
+    x, out = arrays(48)
+    scales = np.arange(48, dtype=np.float32) if has_scales else None
+    kernel = scale_apart.warmup(x, None, out, 16, 1, BLOCK=16, grid=(1,))
+    for step in (1, 3, 1, 3, 2):
+        out[:] = 0
+        kernel[(1,)](x, scales, out, 16, step)
+        expected = x[: 16 * step : step] * (1 if scales is None else scales[:16])
+        np.testing.assert_array_equal(out[:16], expected)
+        assert not out[16:].any()
+
+
 def test_the_launch_of_a_compiled_kernel_takes_what_torch_passes() -> None:
     kernel = compiled_scale()
     kernel._init_handles()

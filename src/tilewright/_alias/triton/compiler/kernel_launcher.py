@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewright.compiler.build import build_artifact, without_guards
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import HOST_TARGETS
+from tilewright.frontend.other_constants import with_other_constants
 from tilewright.frontend.passing import (
     ParameterFacts,
     check_memory,
@@ -14,13 +16,14 @@ from tilewright.frontend.passing import (
     runtime_values,
     stored_paths,
 )
-from tilewright.frontend.program import ArgumentPath, TupleType
+from tilewright.frontend.program import ArgumentPath, Specialization, TupleType
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.driver import FastLaunch, LoadedKernel
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.launch_numbers import fits
 from tilewright.runtime.launch_table import empty, ignored
 from tilewright.runtime.warm import RunCalls, is_native
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import MissingArgument, TilewrightError, UnexpectedArgument
 from tilewright.support.forking import FORK_GATE
 
@@ -46,6 +49,7 @@ class Launcher:
         self._request, self._artifact, self._device = request, artifact, device
         self._stored = stored = stored_paths(artifact.metadata)
         self._otherwise: LoadedKernel | None = None
+        self._for_others: list[tuple[Specialization, Launcher]] = []
         self._specialization = request.specialization
         self._names = tuple(name for name, _ in request.specialization.signature)
         self._module = module
@@ -104,13 +108,18 @@ class Launcher:
             named = self._named(args)
         except TilewrightError as error:
             raise as_launch_raises(error) from None
+        other = self._for_constants(named)
+        if other is not None:
+            given, stream = (args[:-1], args[-1]) if self._has_streams else (args, None)
+            other.run(*grid, stream, None, None, None, None, None, *given)
+            return
         check_writable(self._kernel, self._stored, named)
         check_memory(self._kernel, self._specialization, named)
         values = runtime_values(self._specialization, named)
         is_fit = fits(self._artifact.metadata, grid, values)
-        other = None if is_fit else self._without_guards()
+        unguarded = None if is_fit else self._without_guards()
         if self.facts_of is not None:
-            others = () if other is None else (other,)
+            others = () if unguarded is None else (unguarded,)
             launcher = self._module.fast_launcher(self.facts_of, args, others)
             if launcher is not None:
                 launchers.insert(0, launcher)
@@ -120,7 +129,29 @@ class Launcher:
         if self._is_checked:
             values.extend(memory_bounds(self._specialization, named))
         if 0 not in grid:
-            (other or self._module).launch(grid, values, stream)
+            (unguarded or self._module).launch(grid, values, stream)
+
+    def _for_constants(self, named: dict[str, object]) -> Launcher | None:
+        """What launches arguments that are other than the 1 or None that the kernel has for them.
+
+        None where the kernel is made for all. Kernels of a cache of the author's own come here: one
+        that `warmup` gave for other arguments.
+        """
+        function = self._request.functions[self._request.kernel]
+        wanted = with_other_constants(function, self._specialization, named)
+        if wanted == self._specialization:
+            return None
+        for known, launcher in self._for_others:
+            if known == wanted:
+                return launcher
+        request = replace(self._request, specialization=wanted)
+        with FORK_GATE.work():
+            artifact = build_artifact(request)
+            module = load_driver(request.target).load(artifact, self._device)
+        launcher = Launcher(request, artifact, module, self._device)
+        self._for_others.insert(0, (wanted, launcher))
+        del self._for_others[_MAX_LAUNCHERS:]
+        return launcher
 
     def _learn(self, launcher: FastLaunch, num_args: int) -> None:
         """Let the native `run` launch by `launcher`."""
@@ -137,8 +168,6 @@ class Launcher:
     def _without_guards(self) -> LoadedKernel:
         """The kernel for launches that this one is not made for, compiled when one comes."""
         if self._otherwise is None:
-            from tilewright.compiler.build import build_artifact, without_guards
-
             request = without_guards(self._request)
             with FORK_GATE.work():
                 driver = load_driver(request.target)
