@@ -10,8 +10,10 @@ from xdsl.ir import Operation
 
 import tilewright
 import tilewright.language as tl
+from tests.holes import before_a_hole
 from tests.passes.lowered import named, nests
 from tilewright.ops.creation.ir import constant_of
+from tilewright.targets.cpu.nests.masked_values import computed
 
 BLOCK = 1024
 ROWS = 4
@@ -73,6 +75,28 @@ def exponentials(x, out, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     row = tl.load(x + i, mask=i < n, other=-float("inf"))
     tl.store(out, tl.sum(tl.exp(row - tl.max(row, 0)), 0))
+
+
+@tilewright.jit
+def scaled_exponentials(x, out, n, scale, BLOCK: tl.constexpr):
+    """A softmax that multiplies by a scalar first and keeps the row's exponentials."""
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + i, mask=i < n, other=-float("inf")) * scale
+    powers = tl.exp(row - tl.max(row, 0))
+    tl.store(out + i, powers / tl.sum(powers, 0))
+
+
+@tilewright.jit
+def gated_norm(x, y, out, n, BLOCK: tl.constexpr):
+    """A sum of what is stored where the mask holds, and of its squares; tiles are read again."""
+    i = tl.arange(0, BLOCK)
+    mask = i < n
+    row = tl.load(x + i, mask=mask, other=0.0)
+    gated = 0.5 * row * (1.0 + tl.erf(row * 0.7071067811865476))
+    gated += tl.load(y + i, mask=mask, other=0.0)
+    tl.store(out + i, gated, mask=mask)
+    centred = tl.where(mask, gated - tl.sum(gated, 0) / n, 0.0)
+    tl.store(out + BLOCK + i, centred * tl.rsqrt(tl.sum(centred * centred, 0) / n + 1e-5))
 
 
 @tilewright.jit
@@ -147,7 +171,6 @@ def test_zeros_that_are_chosen_end_a_fold() -> None:
         (total, {"x": F32, "OTHER": 1.0, "out": F32}),
         (total, {"x": I32, "OTHER": 1, "out": I32}),
         (extremes, {"x": F32, "OTHER": 0.0, "out": F32}),
-        (exponentials, {"x": F32, "out": F32}),
         (unmasked_factor, {"w": F32, "x": F32, "out": F32}),
     ],
 )
@@ -156,6 +179,81 @@ def test_what_masked_elements_change_is_folded_to_the_end(
 ) -> None:
     module, _ = nests(kernel, **values, n=1000, BLOCK=BLOCK)
     assert fixed_ends(module, BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "values"),
+    [
+        (exponentials, {"x": F32, "out": F32}),
+        (gated_norm, {"x": F32, "y": F32, "out": F32}),
+        (scaled_exponentials, {"x": F32, "out": F32, "scale": 0.5}),
+    ],
+)
+def test_tiles_behind_the_end_are_numbers_and_not_computed(
+    kernel: tilewright.JITFunction, values: dict[str, object]
+) -> None:
+    module, _ = nests(kernel, **values, n=576, BLOCK=BLOCK)
+    dear = [op for op in named(module, "math.exp") + named(module, "math.erf")]
+    assert dear
+    loops = {id(loop) for loop in fixed_ends(module, BLOCK)}
+    assert not [op for op in dear if id(op.parent_op()) in loops]
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("fill", [-np.inf, np.inf, np.nan, -0.0, 3.0])
+@pytest.mark.parametrize("scale", [0.5, 0.0, -1.0, np.inf, np.nan])
+def test_exponentials_are_those_of_all_elements(scale: float, fill: float, n: int) -> None:
+    x = np.full(BLOCK, fill, np.float32)
+    outs = np.full((2, BLOCK), 7, np.float32)
+    scaled_exponentials[(1,)](x, outs[0], n, scale, BLOCK=BLOCK)
+    with np.errstate(all="ignore"):
+        scaled_exponentials.interpret[(1,)](x, outs[1], n, scale, BLOCK=BLOCK)
+    np.testing.assert_allclose(outs[0], outs[1], 1e-6)
+    known = ~np.isnan(outs[1])
+    assert bits(np.signbit(outs[0][known])) == bits(np.signbit(outs[1][known]))
+
+
+@pytest.mark.parametrize("n", LENGTHS[1:])
+def test_tiles_that_are_read_again_are_those_of_all_elements(n: int) -> None:
+    x, y = np.random.default_rng(n).standard_normal((2, n), np.float32)
+    outs = np.full((2, 2 * BLOCK), 7, np.float32)
+    gated_norm[(1,)](before_a_hole(x), before_a_hole(y), outs[0], n, BLOCK=BLOCK)
+    gated_norm.interpret[(1,)](x, y, outs[1], n, BLOCK=BLOCK)
+    np.testing.assert_allclose(outs[0], outs[1], 1e-4, 1e-5)
+    assert (outs[0][n:BLOCK] == 7).all()
+
+
+@tilewright.jit
+def float_functions(x, out, BLOCK: tl.constexpr):
+    """What functions make of zeros, ones and infinities, in the order of `FUNCTIONS`."""
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + i)
+    tl.store(out + i, tl.exp(row))
+    tl.store(out + BLOCK + i, tl.exp2(row))
+    tl.store(out + 2 * BLOCK + i, tl.erf(row))
+    tl.store(out + 3 * BLOCK + i, tl.extra.libdevice.tanh(row))
+    tl.store(out + 4 * BLOCK + i, tl.sin(row))
+    tl.store(out + 5 * BLOCK + i, tl.sqrt(row))
+
+
+FUNCTIONS = ("exp", "exp2", "erf", "tanh", "sin", "sqrt")
+PLAIN = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf])
+
+
+@pytest.mark.parametrize("lanes", [8, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_that_are_known_are_those_that_are_computed(dtype: np.dtype, lanes: int) -> None:
+    x = np.resize(PLAIN, lanes).astype(dtype)
+    out = np.full((len(FUNCTIONS), lanes), 7, dtype)
+    float_functions[(1,)](x, out, BLOCK=lanes)
+    known = 0
+    for row, name in zip(out, FUNCTIONS, strict=True):
+        for number, found in zip(x, row, strict=True):
+            expected = computed(f"math.{name}", [float(number)])
+            if expected is not None:
+                known += 1
+                assert bits(found) == bits(np.asarray(expected, dtype)), (name, number)
+    assert known > lanes
 
 
 def test_rows_that_no_store_writes_are_not_visited() -> None:

@@ -120,7 +120,8 @@ def _fold_chunk(nest: Nest, chunk: tuple[int, int, int], in_order: bool) -> Valu
         first, count = start + lanes, count - 1
     if count == 0:
         return accumulators
-    for run in runs(nest, (first, count, lanes)):
+    all_runs = runs(nest, (first, count, lanes))
+    for run in all_runs:
         enter_run(nest, run, lanes)
         variable, carried = emit.open_loop([value.type for value in accumulators])
         ev.variables[LANE_LOOP] = variable
@@ -129,7 +130,19 @@ def _fold_chunk(nest: Nest, chunk: tuple[int, int, int], in_order: bool) -> Valu
             fetch_ahead(ev, nest.body.accesses)
         bounds = (run.first, run.last, lanes)
         accumulators = list(emit.close_loop(bounds, accumulators, folded))
+    _fill(nest, all_runs[-1].last, first + count * lanes, lanes)
     return accumulators if combine is _combine else _folded(nest, accumulators)
+
+
+def _fill(nest: Nest, first: int | SSAValue, last: int, lanes: int) -> None:
+    """Write the tiles of a nest behind the chunks that its folds take."""
+    if nest.fold_end is None or not nest.fold_end.filled or isinstance(first, int):
+        return
+    nest.ev.enter_chunk(lanes)
+    variable, _ = nest.ev.emit.open_loop()
+    nest.ev.variables[LANE_LOOP] = variable
+    nest.fold_end.fill(nest.ev, nest.coords())
+    nest.ev.emit.close_loop((first, last, lanes))
 
 
 def fold_axis(nest: Nest, axis: int) -> None:

@@ -110,7 +110,7 @@ def full_extent(ev: Evaluator, prefixes: Sequence[Prefix], size: int) -> SSAValu
     end = emit.constant(i64, size)
     for prefix in prefixes:
         if prefix.loop is None:
-            anywhere = tuple(_at_start(coord, LANE_LOOP) for coord in prefix.coords)
+            anywhere = tuple(at_start(coord, LANE_LOOP) for coord in prefix.coords)
             holds = ev.element(prefix.value, anywhere, False)
             end = emit.pure(SelectOp, (holds, end, emit.constant(i64, 0)), i64)
         else:
@@ -127,10 +127,11 @@ def comparison_of(ev: Evaluator, prefix: Prefix) -> Comparison:
     """The comparison of a prefix along a loop."""
     op = owner(prefix.value)
     assert op is not None
-    return comparison(ev, op, tuple(_at_start(coord, prefix.loop) for coord in prefix.coords))
+    return comparison(ev, op, tuple(at_start(coord, prefix.loop) for coord in prefix.coords))
 
 
-def _at_start(coord: Coord, loop: int | None) -> Coord:
+def at_start(coord: Coord, loop: int | None) -> Coord:
+    """A coordinate where a loop begins."""
     return Coord(tuple(t for t in coord.terms if t[0] != loop), coord.offset)
 
 

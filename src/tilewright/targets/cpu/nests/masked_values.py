@@ -1,23 +1,31 @@
 """What tiles are where a mask hides what they are made of, as far as that is a plain number.
 
 `tl.load(w, mask=k < K, other=0.0) * tl.load(x, mask=k < K, other=0.0)` is 0 from K on. Only
-numbers count that every way to compute them gives alike: zeros, ones and infinities.
+numbers count that every way to compute them gives alike: zeros, ones and infinities. Where it
+takes a scalar to know them, as `exp(-inf - maximum)` is 0 unless the maximum is -inf, what the
+scalar must be above is told with the number.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.ir.types import shape_of
 from tilewright.ops.creation.ir import constant_of, splatted
 from tilewright.ops.elementwise.comparisons import integer_predicate
-from tilewright.ops.elementwise.ir import SelectOp
+from tilewright.ops.elementwise.ir import ElementwiseOp, SelectOp
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.support.dataclass import dataclass
 from tilewright.support.worklist import needed_first
-from tilewright.targets.cpu.nests.coordinates import Coords, normalized, source_coords
+from tilewright.targets.cpu.nests.coordinates import (
+    LANE_LOOP,
+    Coords,
+    normalized,
+    source_coords,
+)
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.full_chunks import Prefix, conjuncts
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
@@ -28,19 +36,46 @@ Place = tuple[SSAValue, Coords]
 # Of zeros, ones and infinities every target and every rounding computes these alike; a result that
 # is none of them counts for nothing.
 _PLAIN: tuple[Number, ...] = (0, 1, -1, math.inf, -math.inf)
-_EXACT: dict[str, Callable[[list[Number]], Number]] = {
-    "arith.addf": lambda numbers: numbers[0] + numbers[1],
-    "arith.subf": lambda numbers: numbers[0] - numbers[1],
-    "arith.mulf": lambda numbers: numbers[0] * numbers[1],
-    "arith.negf": lambda numbers: -numbers[0],
-    "arith.extf": lambda numbers: numbers[0],
-    "arith.truncf": lambda numbers: numbers[0],
-    "math.absf": lambda numbers: abs(numbers[0]),
+_EXACT: dict[str, Callable[..., float]] = {
+    "arith.addf": lambda a, b: a + b,
+    "arith.subf": lambda a, b: a - b,
+    "arith.mulf": lambda a, b: a * b,
+    "arith.negf": lambda number: -number,
+    "arith.extf": float,
+    "arith.truncf": float,
+    "math.absf": lambda number: abs(number),
+    "math.exp": math.exp,
+    "math.exp2": math.exp2,
+    "math.erf": math.erf,
+    "math.tanh": math.tanh,
+    "math.sin": math.sin,
+    "math.sqrt": math.sqrt,
 }
-_ZERO_TO_ZERO = frozenset(
-    f"arith.{name}"
-    for name in ("addi", "subi", "muli", "extsi", "extui", "trunci", "sitofp", "uitofp")
-)
+_ZERO_TO_ZERO: dict[str, Number] = {
+    **dict.fromkeys(
+        (f"arith.{name}" for name in ("addi", "subi", "muli", "extsi", "extui", "trunci")), 0
+    ),
+    **dict.fromkeys(("arith.sitofp", "arith.uitofp"), 0.0),
+}
+# Scalars that keep minus infinity as it is, and what each of them must be above.
+_KEEPS_MINUS_INFINITY: dict[str, float] = {"arith.subf": -math.inf, "arith.mulf": 0.0}
+
+
+@dataclass(frozen=True)
+class Above:
+    """A condition: what all lanes have of a tile, at `coords`, is a number above `bound`."""
+
+    value: SSAValue
+    coords: Coords
+    bound: float
+
+
+@dataclass(frozen=True)
+class Masked:
+    """What a tile is where a mask hides it: `number`, if all of `conditions` hold."""
+
+    number: Number
+    conditions: tuple[Above, ...] = ()
 
 
 class MaskedValues:
@@ -48,20 +83,26 @@ class MaskedValues:
 
     def __init__(self, ev: Evaluator, prefix: Prefix) -> None:
         self._ev = ev
+        self._loop = prefix.loop
         self._hidden = _identity(prefix.value, prefix.coords)
-        self._known: dict[Place, Number | None] = {}
+        self._known: dict[Place, Masked | None] = {}
 
-    def number(self, value: SSAValue, coords: Coords) -> Number | None:
+    def number(self, value: SSAValue, coords: Coords) -> Masked | None:
         """What a tile is at `coords` there; None where that depends on more."""
         place = (value, normalized(coords, shape_of(value.type)))
         for needed in needed_first(place, self._needs, self._known.__contains__):
             self._known[needed] = self._evaluate(needed)
         return self._known[place]
 
+    def hides(self, mask: SSAValue, coords: Coords) -> bool:
+        """Whether a mask is false where the prefix is."""
+        if not is_tile(mask):
+            return False
+        return any(_identity(*part) == self._hidden for part in conjuncts(self._ev, mask, coords))
+
     def _needs(self, place: Place) -> list[Place]:
         value, coords = place
-        is_stored = is_tile(value) and self._ev.lowering.bufferization.is_stored(value)
-        if is_stored or not isinstance(value, OpResult):
+        if not isinstance(value, OpResult) or not is_transparent(self._ev, value):
             return []
         op = value.op
         scalar = splatted(value)
@@ -71,35 +112,67 @@ class MaskedValues:
         if source is not None and len(op.operands) == 1:
             return [_at(op.operands[0], source)]
         if isinstance(op, SelectOp):
-            return [_at(op.rhs, coords)] if self._is_hidden(op.condition, coords) else []
+            return [_at(op.rhs, coords)] if self.hides(op.condition, coords) else []
         if isinstance(op, LoadOp):
-            is_hidden = op.mask is not None and self._is_hidden(op.mask, coords)
+            is_hidden = op.mask is not None and self.hides(op.mask, coords)
             return [_at(op.other, coords)] if is_hidden and op.other is not None else []
         is_known = op.name in _EXACT or op.name in _ZERO_TO_ZERO
         return [_at(operand, coords) for operand in op.operands] if is_known else []
 
-    def _is_hidden(self, mask: SSAValue, coords: Coords) -> bool:
-        """Whether a mask is false where the prefix is."""
-        if not is_tile(mask):
-            return False
-        return any(_identity(*part) == self._hidden for part in conjuncts(self._ev, mask, coords))
-
-    def _evaluate(self, place: Place) -> Number | None:
+    def _evaluate(self, place: Place) -> Masked | None:
         value, _ = place
         op = owner(value)
         constant = constant_of(value)
-        if constant is not None or op is None:
-            return constant
-        numbers = [self._known[needed] for needed in self._needs(place)]
-        known = [number for number in numbers if number is not None]
-        if not known or len(known) < len(numbers):
+        if op is None or constant is not None:
+            return None if constant is None else Masked(constant)
+        needs = self._needs(place)
+        operands = [self._known[needed] for needed in needs]
+        known = [operand for operand in operands if operand is not None]
+        if not known or len(known) < len(operands):
+            return self._with_scalar(op, needs, operands)
+        numbers = [operand.number for operand in known]
+        number = computed(op.name, numbers)
+        conditions = tuple(dict.fromkeys(each for operand in known for each in operand.conditions))
+        return None if number is None else Masked(number, conditions)
+
+    def _with_scalar(
+        self, op: Operation, places: Sequence[Place], operands: Sequence[Masked | None]
+    ) -> Masked | None:
+        """Minus infinity less a scalar, or times one, is what it was unless the scalar is odd."""
+        bound = _KEEPS_MINUS_INFINITY.get(op.name)
+        if bound is None or self._loop != LANE_LOOP or len(operands) != 2:
             return None
-        if op.name in _EXACT:
-            result = _EXACT[op.name](known)
-            return result if result in _PLAIN and set(known) <= set(_PLAIN) else None
-        if op.name in _ZERO_TO_ZERO:
-            return None if any(known) else 0
-        return known[0]
+        sides = [*zip(operands, reversed(places), strict=True)]
+        for kept, (value, coords) in sides if op.name == "arith.mulf" else sides[:1]:
+            is_uniform = is_tile(value) and self._ev.lane_stride(value, coords) == (0, False)
+            if kept is not None and kept.number == -math.inf and is_uniform:
+                return Masked(-math.inf, (*kept.conditions, Above(value, coords, bound)))
+        return None
+
+
+def computed(name: str, numbers: Sequence[Number]) -> Number | None:
+    """What an op makes of numbers, as far as every way to compute it gives the same."""
+    if name in _ZERO_TO_ZERO:
+        return None if any(numbers) else _ZERO_TO_ZERO[name]
+    if name not in _EXACT:
+        return numbers[0]
+    # A product with 0 or an infinity is one whatever the other factor is.
+    are_plain = name == "arith.mulf" and any(n == 0 or math.isinf(n) for n in numbers)
+    if not are_plain and not set(numbers) <= set(_PLAIN):
+        return None
+    try:
+        result = _EXACT[name](*map(float, numbers))
+    except (ValueError, OverflowError):
+        return None
+    return result if result in _PLAIN else None
+
+
+def is_transparent(ev: Evaluator, value: SSAValue) -> bool:
+    """Whether what a tile is made of, at the same place, says what it is, stored or not."""
+    is_stored = (
+        is_tile(value) and value not in ev.fresh and ev.lowering.bufferization.is_stored(value)
+    )
+    return not is_stored or isinstance(owner(value), ElementwiseOp | LoadOp)
 
 
 def _identity(condition: SSAValue, coords: Coords) -> tuple[object, ...]:
