@@ -115,7 +115,8 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
         yield "no further", lambda op: _replace_operand(op, 1, 0)
     if isinstance(op, RingSettled):
         yield "dropped", _drop
-        yield "behind what follows", _behind_what_follows
+        if _what_follows(op) is not None:
+            yield "behind what follows", _behind_what_follows
         yield "1 fills on", lambda op: _move_operand(op, 2, 1)
         for other in _other_rings(op):
             name = f"on ring {other.ring_name.data} instead"
@@ -268,12 +269,18 @@ def _take_ring(op: Operation, name: str) -> None:
 
 def _behind_what_follows(op: Operation) -> None:
     """The op behind the next one that does something."""
-    following, block = op.next_op, op.parent
-    while following is not None and not (following.regions or isinstance(following, _ENTERS)):
-        following = following.next_op
+    following, block = _what_follows(op), op.parent
     assert following is not None and block is not None
     op.detach()
     block.insert_op_after(op, following)
+
+
+def _what_follows(op: Operation) -> Operation | None:
+    """The next op of the block that does something; None where the block only ends."""
+    following = op.next_op
+    while following is not None and not (following.regions or isinstance(following, _ENTERS)):
+        following = following.next_op
+    return following
 
 
 def _has_its_own(op: Operation) -> None:

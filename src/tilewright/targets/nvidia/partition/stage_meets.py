@@ -128,6 +128,17 @@ def keep_maps(roles: RolesOp) -> None:
             if not isinstance(op, MakeTensorMapOp | LeaveMapSlotOp):
                 continue
             for ring in rings:
-                insert_before(op, build(RingLandedOp, [ring], (), location=op.location))
+                if not _has_landed(op, ring):
+                    insert_before(op, build(RingLandedOp, [ring], (), location=op.location))
             if is_storing:
                 insert_before(op, _complete(op))
+
+
+def _has_landed(op: Operation, ring: SSAValue) -> bool:
+    """Whether the block has waited for the ring's copies already, and no copy began since."""
+    before = op.prev_op
+    while before is not None and not any(isinstance(o, RingFill) for o in before.walk()):
+        if isinstance(before, RingLandedOp) and before.ring is ring:
+            return True
+        before = before.prev_op
+    return False
