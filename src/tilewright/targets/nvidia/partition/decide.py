@@ -62,8 +62,9 @@ ROLES_HINT = "tt.warp_specialize"
 _REGISTERS = {1: (40, 240), 2: (40, 232), 3: (32, 160)}
 # Of kernels whose program makes tensor maps: what it knows of its group are scalars of both roles.
 # Source: ptxas 13.0; a grouped product spills 280 bytes with 40 and 232, 84 with 56 and 224, as the
-# role that loads comes where roles meet, too, 12 with 64 and 216, and none with these.
-_REGISTERS_OF_MAKERS = {1: (72, 240), 2: (72, 216), 3: (72, 136)}
+# role that loads comes where roles meet, too, 12 with 64 and 216, 8 with 72 and 216 where maps that
+# are made in a row wait once, and none with these.
+_REGISTERS_OF_MAKERS = {1: (80, 240), 2: (80, 208), 3: (80, 136)}
 _GROUP_THREADS = 128
 _RESERVED_BYTES = 2048
 """Left for mbarriers and alignment. Chosen, not measured: what else takes room costs a slot."""
