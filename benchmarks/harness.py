@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import statistics
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,3 +190,18 @@ def show_seconds(seconds: float) -> str:
         if seconds >= factor:
             return f"{seconds / factor:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
+
+
+@contextmanager
+def empty_caches(*variables: str) -> Iterator[None]:
+    """Let each of these environment variables name an empty folder of its own for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update((name, str(Path(folder, name))) for name in variables)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value

@@ -18,7 +18,14 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 import tilewright
-from benchmarks.harness import Pairs, Row, measure_alone, measure_pairs, show_seconds
+from benchmarks.harness import (
+    Pairs,
+    Row,
+    empty_caches,
+    measure_alone,
+    measure_pairs,
+    show_seconds,
+)
 from benchmarks.launches import SIZE, launch_microseconds, scaled_add_kernel
 from benchmarks.peers import MISSING, load_torch
 
@@ -34,6 +41,13 @@ def rows(threads: int) -> Iterator[Row]:
     """The launch, each graph, and the geometric mean over the graphs."""
     use_alias()
     yield launch_row(threads)
+    # Choices of Inductor's tuner outlive the code that they were measured with.
+    with empty_caches("TORCHINDUCTOR_CACHE_DIR", "TILEWRIGHT_CACHE_DIR"):
+        yield from graph_rows(threads)
+
+
+def graph_rows(threads: int) -> Iterator[Row]:
+    """Each graph, and the geometric mean."""
     torch = load_torch(threads)
     if torch is None:
         yield Row(FAMILY, "geometric mean", threads, None, bar=BAR, note=MISSING)

@@ -7,16 +7,14 @@ compile and run before the first result.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
 import tilewright
 import tilewright.language as tl
-from benchmarks.harness import Row
+from benchmarks.harness import Row, empty_caches
 
 Work = Callable[[], None]
 FAMILY = "tuning"
@@ -84,7 +82,7 @@ def rows(threads: int) -> Iterator[Row]:
         ("a row normalization of 1003x1537 f32", _normalize),
     ):
         launch, check = prepare()
-        with _empty_cache():
+        with empty_caches("TILEWRIGHT_CACHE_DIR"):
             started = tilewright.compile_statistics().compile_seconds
             seconds = _timed(launch)
             compiling = tilewright.compile_statistics().compile_seconds - started
@@ -104,19 +102,6 @@ def _timed(launch: Work) -> float:
     started = time.perf_counter()
     launch()
     return time.perf_counter() - started
-
-
-@contextmanager
-def _empty_cache() -> Iterator[None]:
-    before = os.environ.get("TILEWRIGHT_CACHE_DIR")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TILEWRIGHT_CACHE_DIR"] = folder
-        try:
-            yield
-        finally:
-            os.environ.pop("TILEWRIGHT_CACHE_DIR")
-            if before is not None:
-                os.environ["TILEWRIGHT_CACHE_DIR"] = before
 
 
 def _odd(rows: int, columns: int) -> np.ndarray:
