@@ -31,6 +31,7 @@ class Launch:
     columns: int
     first_row: int
     first_column: int
+    programs: int = 1
 
 
 class CarriedMasks:

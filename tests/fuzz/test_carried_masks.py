@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from tests.fuzz.agreement import LAUNCHES, count_agreeing
 from tests.fuzz.carried_masks import programs
-from tests.fuzz.loading import module_at
-
-LAUNCHES = 4
 
 
 def check(seeds: range, folder: Path) -> None:
     """Hold random launches of random programs to the interpreter, bit for bit."""
-    text, made = programs(seeds)
     path = folder / f"carried_{seeds.start}.py"
-    path.write_text(text)
-    module = module_at(path)
-    for program in made:
-        kernel = getattr(module, program.name)
-        for number, launch in enumerate(program.launches(LAUNCHES)):
-            expected, found = (program.arguments(launch, number) for _ in range(2))
-            kernel.interpret[(1,)](**expected)
-            kernel[(1,)](**found)
-            for name in ("out", "seen"):
-                message = f"{name} of {program.name}, {launch}:\n{program.text()}"
-                np.testing.assert_array_equal(found[name], expected[name], message)
+    assert count_agreeing(path, *programs(seeds), ("out", "seen")) == LAUNCHES * len(seeds)
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))

@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.fuzz.loading import module_at
+from tests.fuzz.agreement import LAUNCHES, count_agreeing
 from tests.fuzz.unravelled import programs
-
-LAUNCHES = 4
 
 
 def check(seeds: range, folder: Path) -> int:
     """Hold random launches of random programs to the interpreter, bit for bit; count them."""
-    text, made = programs(seeds)
     path = folder / f"unravelled_{seeds.start}.py"
-    path.write_text(text)
-    module = module_at(path)
-    checked = 0
-    for program in made:
-        kernel = getattr(module, program.name)
-        for number, launch in enumerate(program.launches(LAUNCHES)):
-            expected, found = (program.arguments(launch, number) for _ in range(2))
-            if expected is None or found is None:
-                continue
-            kernel.interpret[(1,)](**expected)
-            kernel[(1,)](**found)
-            checked += 1
-            for name in ("out", "y", "x"):
-                message = f"{name} of {program.name}, {launch}"
-                np.testing.assert_array_equal(found[name], expected[name], message)
-    return checked
+    return count_agreeing(path, *programs(seeds), ("out", "y", "x"))
 
 
 @pytest.mark.parametrize("first", range(0, 20, 5))

@@ -44,6 +44,7 @@ class Launch:
     count: int
     extents: tuple[int, int, int]
     strides: tuple[int, int, int]
+    programs: int = 1
 
 
 class Unravelled:
