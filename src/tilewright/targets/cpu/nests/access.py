@@ -54,6 +54,7 @@ from tilewright.targets.cpu.nests.piecewise import (
     is_known_whole,
     is_whole,
     load_pieces,
+    load_two,
 )
 from tilewright.targets.cpu.nests.repeated import load_repeated, repeated_cut, starts_group
 from tilewright.targets.cpu.nests.spreading import can_spread, is_near
@@ -267,6 +268,8 @@ def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -
     def slow(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
         if not has_masked_loads(ev.lowering.machine, element_of(result)):
             return _load_general(ev, op, coords)
+        if is_known is False and ev.second_lane is not None:
+            return load_two(ev, op, coords, pieces, masks)
         is_long = are_long_here(ev, pieces)
         if is_long is None:
             return load_pieces(ev, op, coords, pieces, masks)

@@ -12,7 +12,7 @@ from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.full_chunks import mask_of
 from tilewright.targets.cpu.nests.lane_loops import Nest
 from tilewright.targets.cpu.nests.masks import is_all_true
-from tilewright.targets.cpu.nests.pieces import Cut
+from tilewright.targets.cpu.nests.pieces import Cut, Pieces
 from tilewright.targets.cpu.nests.piecewise import are_long, find_pieces, is_whole
 from tilewright.targets.cpu.nests.repeated import repeated_cut
 from tilewright.targets.cpu.nests.stores import choose, store
@@ -57,19 +57,18 @@ def do_body(nest: Nest) -> None:
     Where several loads are by pieces, one test tells of all of them whether a piece ends between
     the lanes.
     """
-    ev, cuts = nest.ev, _shared_cuts(nest)
+    ev, cuts = nest.ev, () if nest.cuts else _shared_cuts(nest)
     if not cuts:
-        _do_body(nest, None)
+        emit_body(nest, nest.coords())
         return
     among = frozenset(cuts)
     either = [partial(_do_body, nest, (whole, among)) for whole in (True, False)]
     choose(ev, is_whole(ev, cuts), *either)
 
 
-def _do_body(nest: Nest, is_whole: tuple[bool, frozenset[Cut]] | None) -> None:
+def _do_body(nest: Nest, is_whole: tuple[bool, frozenset[Cut]]) -> None:
     nest.ev.is_whole = is_whole
-    taken = emit_body(nest, nest.coords())
-    assert not taken
+    emit_body(nest, nest.coords())
     nest.ev.is_whole = None
 
 
@@ -81,15 +80,20 @@ def _shared_cuts(nest: Nest) -> tuple[Cut, ...]:
     masks = [mask_of(access.op) for access in body.accesses]
     if not ev.assumed and not all(map(is_all_true, masks)):
         return ()
-    found = [
-        find_pieces(ev, access.value, access.coords)
-        for access in body.accesses
-        if access.op is not None and not access.is_store
-    ]
-    pieces = [each for each in found if each is not None and are_long(each)]
-    pieces = [each for each in pieces if repeated_cut(ev, each) is None]
+    pieces = loads_by_pieces(nest)
     cuts = tuple(dict.fromkeys(cut for each in pieces for cut in each.cuts))
     return cuts if len(pieces) > 1 else ()
+
+
+def loads_by_pieces(nest: Nest) -> list[Pieces]:
+    """The pieces of a nest's loads that are done piece by piece."""
+    found = [
+        find_pieces(nest.ev, access.value, access.coords)
+        for access in nest.body.accesses
+        if access.op is not None and not access.is_store
+    ]
+    long = (each for each in found if each is not None and are_long(each))
+    return [each for each in long if repeated_cut(nest.ev, each) is None]
 
 
 def _write_store(nest: Nest, root: Root, coords: Coords, value: SSAValue) -> None:

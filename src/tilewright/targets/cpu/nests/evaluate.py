@@ -70,7 +70,8 @@ class Evaluator:
     """Evaluates tiles in one nest; `lanes` elements per vector along the lane loop.
 
     `variables` holds each open loop's variable, or its fixed value; `fresh` are the tiles that
-    this nest materialises, which it must compute rather than read back; `is_whole`: `piecewise`.
+    this nest materialises, which it must compute rather than read back; `is_whole`, `second_lane`:
+    `piecewise`.
     """
 
     lowering: Lowering
@@ -85,6 +86,7 @@ class Evaluator:
     is_streaming: bool = False
     limit: SSAValue | None = None
     is_whole: tuple[bool, frozenset[object]] | None = None
+    second_lane: SSAValue | None = None
 
     def enter_chunk(self, lanes: int) -> None:
         """Start a run of vectors of `lanes`: what other runs computed is not for this one."""

@@ -31,6 +31,7 @@ from tilewright.targets.cpu.nests.full_chunks import (
     full_extent,
 )
 from tilewright.targets.cpu.nests.loop_order import NestBody, chunks
+from tilewright.targets.cpu.nests.pieces import Cut
 from tilewright.targets.cpu.nests.stores import Redirect
 from tilewright.targets.cpu.nests.written import written_end
 from tilewright.targets.cpu.schedule.lowering import Lowering
@@ -55,11 +56,21 @@ class Nest:
     streams: bool = False
     fetcher: Fetcher | None = None
     fold_end: FoldEnd | None = None
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def space(self) -> tuple[int, ...]:
         """The extents of the nest's dimensions."""
         return self.roots[0].space
+
+    @property
+    def outer(self) -> list[int]:
+        """The dimensions of scalar loops in which nothing is folded."""
+        return [
+            dim
+            for dim, size in enumerate(self.space)
+            if size > 1 and dim not in (self.lane_dim, self.fold_axis)
+        ]
 
     @property
     def fold_axis(self) -> int | None:
@@ -80,14 +91,14 @@ def loop_over(nest: Nest, dims: Sequence[int], inner: Callable[[], None]) -> Non
         inner()
         return
     emit = nest.ev.emit
-    end = _written_rows(nest, dims[0])
+    end = written_rows(nest, dims[0])
     variable, _ = emit.open_loop()
     nest.ev.variables[dims[0]] = variable
     loop_over(nest, dims[1:], inner)
     emit.close_loop((0, end, 1))
 
 
-def _written_rows(nest: Nest, dim: int) -> int | SSAValue:
+def written_rows(nest: Nest, dim: int) -> int | SSAValue:
     """How many rows along an outer dimension the masks of a nest's writes do not hide wholly.
 
     A store without any lane costs hundreds of cycles where its page is not mapped.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -11,6 +12,7 @@ from tilewright.ir.types import element_of
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu.nests import elements, hazards, streaming
 from tilewright.targets.cpu.nests.bodies import do_body
+from tilewright.targets.cpu.nests.columns import for_each_case, go_down, goes_down, steady_cuts
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, Coord
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -64,6 +66,7 @@ def emit_nest(
         lowering, roots, body, lane_dim, lanes, Evaluator(lowering, emit, lanes, fresh=fresh)
     )
     nest.body = body = _relabelled(nest)
+    nest.cuts = steady_cuts(nest)
     flag = _guard_stores(nest)
     if lane_dim is not None and body.num_ops <= _MAX_DOUBLED_OPS and _is_split(nest, is_rare):
         nest.prefixes = _usable_prefixes(nest)
@@ -84,6 +87,8 @@ def emit_nest(
 def _is_split(nest: Nest, is_rare: bool) -> bool:
     """Whether chunks that no mask hides anything of have code of their own."""
     assert nest.lane_dim is not None
+    if goes_down(nest):
+        return False
     num_chunks = nest.space[nest.lane_dim] // nest.lanes
     if is_rare or num_chunks >= _MIN_CHUNKS:
         return num_chunks >= _MIN_CHUNKS
@@ -95,11 +100,12 @@ def _is_split(nest: Nest, is_rare: bool) -> bool:
 def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
     """The masks that split the lane loop: none if they change inside of it, along a fold."""
     prefixes = find_prefixes(nest.ev, nest.body.accesses) or ()
-    inner = None if nest.fold_axis == nest.lane_dim else nest.fold_axis
+    inner = {dim for dim in (nest.fold_axis,) if dim != nest.lane_dim}
+    inner |= set(nest.outer) if nest.cuts else set()
     moving = {
         prefix
         for prefix in prefixes
-        if any(loop == inner for coord in prefix.coords for loop, _ in coord.terms)
+        if any(loop in inner for coord in prefix.coords for loop, _ in coord.terms)
     }
     if any(prefix.loop is not None for prefix in moving):
         return ()
@@ -161,12 +167,19 @@ def _relabelled(nest: Nest) -> NestBody:
 def _emit_loops(nest: Nest) -> None:
     """The outer loops around whatever happens along lanes and fold axis."""
     axis = nest.fold_axis
-    outer = [
-        dim
-        for dim, size in enumerate(nest.space)
-        if size > 1 and dim != nest.lane_dim and dim != axis
-    ]
-    loop_over(nest, outer, lambda: _emit_inner(nest, axis))
+    if nest.cuts:
+        cases = partial(for_each_case, nest, partial(_emit_down, nest, axis))
+        down = partial(go_down, nest) if goes_down(nest) else cases
+        for chunk in lane_chunks(nest):
+            in_chunk(nest, chunk, down)
+        return
+    loop_over(nest, nest.outer, lambda: _emit_inner(nest, axis))
+
+
+def _emit_down(nest: Nest, axis: int | None) -> None:
+    """The loops down from one vector, whose cuts are known."""
+    inner = partial(do_body, nest) if axis is None else partial(fold_axis, nest, axis)
+    loop_over(nest, nest.outer, inner)
 
 
 def _emit_inner(nest: Nest, axis: int | None) -> None:

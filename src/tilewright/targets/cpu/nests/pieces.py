@@ -20,6 +20,7 @@ from tilewright.analysis.strides import Numbers, Strides, power_divided_by, stri
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.memory.ir import AddPtrOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.targets.cpu.nests.coordinates import Coords, normalized, source_coords
@@ -73,6 +74,7 @@ class _Finder:
         self.bufferization = bufferization
         self.loop = loop
         self._found: dict[tuple[SSAValue, Coords], Pieces | None] = {}
+        self._indices: dict[SSAValue, bool] = {}
 
     def of(self, value: SSAValue, coords: Coords) -> Pieces | None:
         """The pieces of a value at `coords`."""
@@ -88,7 +90,7 @@ class _Finder:
         if exact is not None:
             return Pieces(exact)
         op = owner(value)
-        if op is None or (self.bufferization.is_stored(value) and not self._is_cheap(op)):
+        if op is None or (self.bufferization.is_stored(value) and not self._is_index(value)):
             return None
         is_address = is_pointer(value.type) or is_integer(value.type)
         if not isinstance(value, OpResult) or not is_address:
@@ -115,10 +117,19 @@ class _Finder:
             return Pieces(0, (*cuts, cut), None if cuts else 1)
         return Pieces(cut.step, (*cuts, cut))
 
-    def _is_cheap(self, op: Operation) -> bool:
-        """Whether a tile in the arena is a quotient of indices, which may be computed again."""
-        costs = self.bufferization.costs
-        return op.name in _DIVISIONS and all(costs.is_symbolic(operand) for operand in op.operands)
+    def _is_index(self, value: SSAValue) -> bool:
+        """Whether a tile in the arena is made of indices and scalars alone.
+
+        What of it is a dividend is computed again.
+        """
+        op = owner(value)
+        if not is_tile(value) or self.bufferization.costs.is_symbolic(value):
+            return True
+        if op is None or not isinstance(op, ElementwiseOp | BroadcastOp | ExpandDimsOp):
+            return False
+        if value not in self._indices:
+            self._indices[value] = all(self._is_index(operand) for operand in op.operands)
+        return self._indices[value]
 
     def _cut(self, op: Operation, steps: Strides, numbers: Numbers, coords: Coords) -> Cut | None:
         """The cut that a division makes."""

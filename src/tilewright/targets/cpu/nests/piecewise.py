@@ -61,6 +61,32 @@ def is_whole(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue:
     return ev.emit.compare("sge", _length(ev, cuts), lanes)
 
 
+def may_be_two(ev: Evaluator, cuts: Sequence[Cut]) -> bool:
+    """Whether a chunk with a cut mostly has one: cuts lie a chunk apart, at multiples of one."""
+    least = min(cuts, key=lambda cut: cut.size or 0)
+    if least.size is None or least.size < least.step * ev.lanes:
+        return False
+    same = (least.dividend, least.coords, least.step)
+    return all(
+        (cut.dividend, cut.coords, cut.step) == same and (cut.size or 0) % least.size == 0
+        for cut in cuts
+    )
+
+
+def find_second(ev: Evaluator, cuts: Sequence[Cut]) -> tuple[SSAValue, SSAValue]:
+    """A lane (i32) behind the first with which a piece may begin, and whether no other does (i1).
+
+    Of a chunk without a cut it is the last one: each lane may begin a piece.
+    """
+    emit = ev.emit
+    last = emit.constant(i64, ev.lanes - 1)
+    second = emit.narrow(emit.integer("minsi", _length(ev, cuts), last), i32)
+    with ev.from_lane(second):
+        rest = _length(ev, cuts)
+    left = emit.integer("subi", emit.index(ev.lanes), second)
+    return second, emit.compare("sge", rest, emit.widen(left))
+
+
 def is_known_whole(ev: Evaluator, cuts: Sequence[Cut]) -> bool | None:
     """Whether no cut lies between the lanes, where the chunk's code is for one of the cases."""
     if ev.is_whole is None:
@@ -79,28 +105,69 @@ def load_pieces(
     masks: Sequence[SSAValue],
 ) -> SSAValue:
     """The vector of a load, loaded piece by piece; `masks`: its mask and other value, if any."""
-    emit, lanes = ev.emit, ev.lanes
-    result = vector_of(element_of(op.results[0].type), lanes)
-    element = element_of(result)
-    zero = emit.constant(element, 0.0 if is_float(element) else 0)
-    start = masks[1] if len(masks) > 1 else emit.splat(zero, lanes)
 
     def body(lane: SSAValue, inside: SSAValue, found: Sequence[SSAValue]) -> list[SSAValue]:
         pointer = ev.element(op.operands[0], coords, False)
-        if not pieces.step and not masks:
-            equal = emit.effect(cpu.LoadOp, (pointer,), (element,), segments(1, 0, 0), op.location)
-            every = emit.splat(equal.results[0], lanes)
-            return [emit.pure(SelectOp, (inside, every, found[0]), result)]
-        if not pieces.step:
-            operands = (pointer, emit.iota(i32, lanes, 0), inside, found[0])
-            sizes = segments(1, 1, 1, 1)
-            return [emit.effect(cpu.GatherOp, operands, (result,), sizes, op.location).results[0]]
-        operands = (_back(ev, pointer, lane), inside, found[0])
-        sizes = segments(1, 1, 1)
-        return [emit.effect(cpu.LoadOp, operands, (result,), sizes, op.location).results[0]]
+        place = _back(ev, pointer, lane) if pieces.step else pointer
+        return [_load_piece(ev, op, pieces, masks, (place, inside), found[0])]
 
+    start = _hidden(ev, op, masks)
     (value,) = _for_pieces(ev, pieces.cuts, masks[:1], (start,), body)
     return value
+
+
+def load_two(
+    ev: Evaluator,
+    op: Operation,
+    coords: Coords,
+    pieces: Pieces,
+    masks: Sequence[SSAValue],
+) -> SSAValue:
+    """The vector of a load of two pieces, the second from `second_lane` on."""
+    emit, second = ev.emit, ev.second_lane
+    assert second is not None
+    places = [ev.element(op.operands[0], coords, False)]
+    with ev.from_lane(second):
+        following = ev.element(op.operands[0], coords, False)
+        places.append(_back(ev, following, second) if pieces.step else following)
+    ends = emit.index(0), second, emit.index(ev.lanes)
+    found = _hidden(ev, op, masks)
+    for place, first, end in zip(places, ends, ends[1:], strict=False):
+        inside = _between(ev, first, end, _type_of_lanes(ev, op.results))
+        for mask in masks[:1]:
+            inside = emit.integer("andi", inside, mask)
+        found = _load_piece(ev, op, pieces, masks, (place, inside), found)
+    return found
+
+
+def _hidden(ev: Evaluator, op: Operation, masks: Sequence[SSAValue]) -> SSAValue:
+    """What lanes of a load are that its mask hides: its other value, or zero."""
+    element = element_of(op.results[0].type)
+    zero = ev.emit.constant(element, 0.0 if is_float(element) else 0)
+    return masks[1] if len(masks) > 1 else ev.emit.splat(zero, ev.lanes)
+
+
+def _load_piece(
+    ev: Evaluator,
+    op: Operation,
+    pieces: Pieces,
+    masks: Sequence[SSAValue],
+    piece: tuple[SSAValue, SSAValue],
+    found: SSAValue,
+) -> SSAValue:
+    """`found` with the lanes of a piece: where its lane 0 or one element lies, and its mask."""
+    emit, lanes, (place, inside) = ev.emit, ev.lanes, piece
+    result = vector_of(element_of(op.results[0].type), lanes)
+    if pieces.step:
+        sizes = segments(1, 1, 1)
+        return emit.effect(cpu.LoadOp, (*piece, found), (result,), sizes, op.location).results[0]
+    if masks:
+        operands, sizes = (place, emit.iota(i32, lanes, 0), inside, found), segments(1, 1, 1, 1)
+        return emit.effect(cpu.GatherOp, operands, (result,), sizes, op.location).results[0]
+    sizes, element = segments(1, 0, 0), element_of(result)
+    equal = emit.effect(cpu.LoadOp, (place,), (element,), sizes, op.location)
+    every = emit.splat(equal.results[0], lanes)
+    return emit.pure(SelectOp, (inside, every, found), result)
 
 
 def store_pieces(

@@ -19,12 +19,14 @@ from tilewright.ir.types import shape_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess, stride_along, survey
+from tilewright.targets.cpu.nests.pieces import pieces_along
+from tilewright.targets.cpu.nests.piecewise import are_long
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.roots import Root, RootKind, space_of
 from tilewright.targets.cpu.schedule.sharing import needed_dense, sharing
 
-_MIN_EXTENT = 8
+_MIN_EXTENTS = 8, 4
 """Rows and columns from which a tile is turned. Chosen, not measured: a vector of f32; how a tile
 lies changes no result."""
 
@@ -42,7 +44,8 @@ def turn_tiles(kernel: FuncOp, bufferization: Bufferization) -> None:
             loads.setdefault(root, []).extend(_directions(bufferization, value))
     for value in groups.members():
         root = groups.root(value)
-        if root in fixed or min(shape_of(value.type)) < _MIN_EXTENT:
+        extents = zip(shape_of(value.type), _MIN_EXTENTS, strict=True)
+        if root in fixed or any(extent < least for extent, least in extents):
             continue
         if _run_down(loads.get(root, [])):
             bufferization.turned.add(value)
@@ -63,7 +66,11 @@ def _directions(bufferization: Bufferization, value: SSAValue) -> list[set[int]]
 
 def _moves_by_one(bufferization: Bufferization, access: MemoryAccess, loop: int) -> bool:
     stride = stride_along(bufferization.structure, access, loop)
-    return stride is not None and stride.as_int() == 1
+    step = None if stride is None else stride.as_int()
+    if step is not None:
+        return step == 1
+    pieces = pieces_along(bufferization, access.value, access.coords, loop)
+    return pieces is not None and pieces.step == 1 and are_long(pieces)
 
 
 def _run_down(directions: list[set[int]]) -> bool:
