@@ -6,14 +6,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 import tilewright
 import tilewright.language as tl
 from tests.holes import before_a_hole
 from tests.passes.lowered import named, nests
 from tilewright.ops.creation.ir import constant_of
-from tilewright.targets.cpu.nests.masked_values import computed
+from tilewright.targets.cpu.nests.masked_values import Reach, computed
 
 BLOCK = 1024
 ROWS = 4
@@ -197,6 +197,33 @@ def test_tiles_behind_the_end_are_numbers_and_not_computed(
     assert dear
     loops = {id(loop) for loop in fixed_ends(module, BLOCK)}
     assert not [op for op in dear if id(op.parent_op()) in loops]
+
+
+@tilewright.jit
+def chain(x, out, n, STEPS: tl.constexpr, BLOCK: tl.constexpr):
+    """Sums, each of a tile that is made of the one before."""
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + i, mask=i < n, other=0.0)
+    for _ in tl.static_range(STEPS):
+        row = row * 0.5 - tl.sum(row, 0) / n
+    tl.store(out + i, row, mask=i < n)
+
+
+def test_what_is_looked_at_grows_with_a_chain_and_not_with_its_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: dict[int, int] = {}
+    covers = Reach.covers
+    for steps in (20, 40):
+        looks[steps] = 0
+
+        def counted(reach: Reach, value: SSAValue, steps: int = steps) -> bool:
+            looks[steps] += 1
+            return covers(reach, value)
+
+        monkeypatch.setattr(Reach, "covers", counted)
+        nests(chain, x=F32, out=F32, n=1000, STEPS=steps, BLOCK=BLOCK)
+    assert 0 < looks[40] < 2.5 * looks[20]
 
 
 @pytest.mark.parametrize("n", LENGTHS)

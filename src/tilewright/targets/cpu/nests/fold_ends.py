@@ -38,7 +38,7 @@ from tilewright.targets.cpu.nests.masked_values import (
     Above,
     MaskedValues,
     Number,
-    is_transparent,
+    Reach,
 )
 from tilewright.targets.cpu.nests.prefixes import is_assumed
 from tilewright.targets.cpu.schedule.inline import is_tile, owner, reads
@@ -160,12 +160,13 @@ def _prefixes(ev: Evaluator, roots: Sequence[Root], coords: Coords, loop: int) -
     """The comparisons along a loop that mask what the roots take."""
     found: dict[Prefix, None] = {}
     seen: set[tuple[SSAValue, Coords]] = set()
+    reach = Reach(ev)
     pending = [(root.values[0], coords) for root in roots]
     while pending:
         value, place = pending.pop()
         place = normalized(place, shape_of(value.type))
         op = owner(value)
-        if (value, place) in seen or op is None or not is_transparent(ev, value):
+        if (value, place) in seen or op is None or not reach.covers(value):
             continue
         seen.add((value, place))
         mask = _condition(op)

@@ -57,6 +57,10 @@ _ZERO_TO_ZERO: dict[str, Number] = {
     ),
     **dict.fromkeys(("arith.sitofp", "arith.uitofp"), 0.0),
 }
+_MOST_STORED = 4
+"""Through how many stored tiles a search looks: all nests of a chain would look through all of it.
+
+Chosen, not measured: a fold of which less is known runs to its end and computes the same."""
 # Scalars that keep minus infinity as it is, and what each of them must be above.
 _KEEPS_MINUS_INFINITY: dict[str, float] = {"arith.subf": -math.inf, "arith.mulf": 0.0}
 
@@ -83,6 +87,7 @@ class MaskedValues:
 
     def __init__(self, ev: Evaluator, prefix: Prefix) -> None:
         self._ev = ev
+        self._reach = Reach(ev)
         self._loop = prefix.loop
         self._hidden = _identity(prefix.value, prefix.coords)
         self._known: dict[Place, Masked | None] = {}
@@ -102,7 +107,7 @@ class MaskedValues:
 
     def _needs(self, place: Place) -> list[Place]:
         value, coords = place
-        if not isinstance(value, OpResult) or not is_transparent(self._ev, value):
+        if not isinstance(value, OpResult) or not self._reach.covers(value):
             return []
         op = value.op
         scalar = splatted(value)
@@ -167,12 +172,26 @@ def computed(name: str, numbers: Sequence[Number]) -> Number | None:
     return result if result in _PLAIN else None
 
 
-def is_transparent(ev: Evaluator, value: SSAValue) -> bool:
-    """Whether what a tile is made of, at the same place, says what it is, stored or not."""
-    is_stored = (
-        is_tile(value) and value not in ev.fresh and ev.lowering.bufferization.is_stored(value)
-    )
-    return not is_stored or isinstance(owner(value), ElementwiseOp | LoadOp)
+class Reach:
+    """How far a search looks at what tiles are made of: through a few that are stored."""
+
+    def __init__(self, ev: Evaluator) -> None:
+        self._ev = ev
+        self._stored: set[SSAValue] = set()
+
+    def covers(self, value: SSAValue) -> bool:
+        """Whether a search looks at what a tile is made of, at the same place."""
+        ev = self._ev
+        if not is_tile(value) or value in ev.fresh or value in self._stored:
+            return True
+        if not ev.lowering.bufferization.is_stored(value):
+            return True
+        if not isinstance(owner(value), ElementwiseOp | LoadOp):
+            return False
+        if len(self._stored) == _MOST_STORED:
+            return False
+        self._stored.add(value)
+        return True
 
 
 def _identity(condition: SSAValue, coords: Coords) -> tuple[object, ...]:
