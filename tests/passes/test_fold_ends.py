@@ -100,6 +100,15 @@ def gated_norm(x, y, out, n, BLOCK: tl.constexpr):
 
 
 @tilewright.jit
+def gated_squares(x, z, out, n, BLOCK: tl.constexpr):
+    """The mean square of what a sigmoid gates, which is read again."""
+    i = tl.arange(0, BLOCK)
+    gate = tl.load(z + i, mask=i < n, other=0.0)
+    row = tl.load(x + i, mask=i < n, other=0.0) * (gate * tl.sigmoid(gate))
+    tl.store(out + i, row * tl.rsqrt(tl.sum(row * row, 0) / n), mask=i < n)
+
+
+@tilewright.jit
 def unmasked_factor(w, x, out, n, BLOCK: tl.constexpr):
     """Zero times whatever `x` holds behind the end: NaN where that is infinite."""
     i = tl.arange(0, BLOCK)
@@ -187,6 +196,7 @@ def test_what_masked_elements_change_is_folded_to_the_end(
         (exponentials, {"x": F32, "out": F32}),
         (gated_norm, {"x": F32, "y": F32, "out": F32}),
         (scaled_exponentials, {"x": F32, "out": F32, "scale": 0.5}),
+        (gated_squares, {"x": F32, "z": F32, "out": F32}),
     ],
 )
 def test_tiles_behind_the_end_are_numbers_and_not_computed(

@@ -1,7 +1,7 @@
 """What tiles are where a mask hides what they are made of, as far as that is a plain number.
 
 `tl.load(w, mask=k < K, other=0.0) * tl.load(x, mask=k < K, other=0.0)` is 0 from K on. Only
-numbers count that every way to compute them gives alike: zeros, ones and infinities. Where it
+numbers count that every way to compute them gives alike, such as zeros and infinities. Where it
 takes a scalar to know them, as `exp(-inf - maximum)` is 0 unless the maximum is -inf, what the
 scalar must be above is told with the number.
 """
@@ -33,17 +33,21 @@ from tilewright.targets.cpu.schedule.inline import is_tile, owner
 Number = int | float
 Place = tuple[SSAValue, Coords]
 
-# Of zeros, ones and infinities every target and every rounding computes these alike; a result that
-# is none of them counts for nothing.
-_PLAIN: tuple[Number, ...] = (0, 1, -1, math.inf, -math.inf)
+# Of zeros, ones, twos, halves and infinities every target and every rounding computes these alike,
+# and functions of zeros and infinities; a result that is none of them counts for nothing.
+_PLAIN: tuple[Number, ...] = (0, 1, -1, 2, -2, 0.5, -0.5, math.inf, -math.inf)
 _EXACT: dict[str, Callable[..., float]] = {
     "arith.addf": lambda a, b: a + b,
     "arith.subf": lambda a, b: a - b,
     "arith.mulf": lambda a, b: a * b,
+    "arith.divf": lambda a, b: a / b,
     "arith.negf": lambda number: -number,
     "arith.extf": float,
-    "arith.truncf": float,
+    # Some types of a byte have no infinity.
+    "arith.truncf": lambda number: math.nan if math.isinf(number) else number,
     "math.absf": lambda number: abs(number),
+}
+_AT_ZERO_AND_INFINITY: dict[str, Callable[[float], float]] = {
     "math.exp": math.exp,
     "math.exp2": math.exp2,
     "math.erf": math.erf,
@@ -57,6 +61,7 @@ _ZERO_TO_ZERO: dict[str, Number] = {
     ),
     **dict.fromkeys(("arith.sitofp", "arith.uitofp"), 0.0),
 }
+_KNOWN = frozenset((*_EXACT, *_AT_ZERO_AND_INFINITY, *_ZERO_TO_ZERO))
 _MOST_STORED = 4
 """Through how many stored tiles a search looks: all nests of a chain would look through all of it.
 
@@ -121,7 +126,7 @@ class MaskedValues:
         if isinstance(op, LoadOp):
             is_hidden = op.mask is not None and self.hides(op.mask, coords)
             return [_at(op.other, coords)] if is_hidden and op.other is not None else []
-        is_known = op.name in _EXACT or op.name in _ZERO_TO_ZERO
+        is_known = op.name in _KNOWN
         return [_at(operand, coords) for operand in op.operands] if is_known else []
 
     def _evaluate(self, place: Place) -> Masked | None:
@@ -159,15 +164,18 @@ def computed(name: str, numbers: Sequence[Number]) -> Number | None:
     """What an op makes of numbers, as far as every way to compute it gives the same."""
     if name in _ZERO_TO_ZERO:
         return None if any(numbers) else _ZERO_TO_ZERO[name]
-    if name not in _EXACT:
+    function = _EXACT.get(name) or _AT_ZERO_AND_INFINITY.get(name)
+    if function is None:
         return numbers[0]
-    # A product with 0 or an infinity is one whatever the other factor is.
-    are_plain = name == "arith.mulf" and any(n == 0 or math.isinf(n) for n in numbers)
-    if not are_plain and not set(numbers) <= set(_PLAIN):
-        return None
+    is_extreme = [number == 0 or math.isinf(number) for number in numbers]
+    if name in _AT_ZERO_AND_INFINITY:
+        is_exact = all(is_extreme)
+    else:  # a product with 0 or an infinity is one whatever the other factor is
+        is_exact = name == "arith.mulf" and any(is_extreme)
+        is_exact = is_exact or set(numbers) <= set(_PLAIN)
     try:
-        result = _EXACT[name](*map(float, numbers))
-    except (ValueError, OverflowError):
+        result = function(*map(float, numbers)) if is_exact else math.nan
+    except (ValueError, OverflowError, ZeroDivisionError):
         return None
     return result if result in _PLAIN else None
 
