@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import i1, i64, shape_of
 from tilewright.ops.elementwise.ir import SelectOp
+from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.nests.coordinates import (
     LANE_LOOP,
     Coord,
@@ -26,6 +27,8 @@ from tilewright.targets.cpu.nests.lane_loops import Nest
 from tilewright.targets.cpu.nests.pieces import Cut, pieces_along
 from tilewright.targets.cpu.nests.prefixes import comparison, is_assumed
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
+
+Place = tuple[SSAValue, Coords]
 
 
 def along_lanes(nest: Nest) -> list[Prefix]:
@@ -109,22 +112,39 @@ def _without(coord: Coord, loop: int | None) -> Coord:
 
 def _is_one_number(ev: Evaluator, value: SSAValue, coords: Coords, cuts: frozenset[Cut]) -> bool:
     """Whether lanes between which none of the cuts lies surely have one value."""
-    if not is_tile(value):
-        return True
-    coords = normalized(coords, shape_of(value.type))
+    known: dict[Place, bool] = {}
+
+    def needs(place: Place) -> list[Place]:
+        return [] if _is_one(ev, place, cuts) else _made_of(place)
+
+    place = _at(value, coords)
+    for needed in needed_first(place, needs, known.__contains__):
+        operands = needs(needed)
+        are_one = bool(operands) and all(known[operand] for operand in operands)
+        known[needed] = are_one or _is_one(ev, needed, cuts)
+    return known[place]
+
+
+def _at(value: SSAValue, coords: Coords) -> Place:
+    return value, normalized(coords, shape_of(value.type)) if is_tile(value) else ()
+
+
+def _made_of(place: Place) -> list[Place]:
+    """What a tile is made of, lane by lane; nothing where that is not known."""
+    value, coords = place
     op = owner(value)
-    if _is_same(ev, value, coords):
+    source = None if op is None else source_coords(op, coords)
+    if op is not None and source is not None:
+        return [_at(op.operands[0], source)]
+    return [_at(v, coords) for v in op.operands] if isinstance(op, ElementwiseOp) else []
+
+
+def _is_one(ev: Evaluator, place: Place, cuts: frozenset[Cut]) -> bool:
+    """Whether a value itself is one number: a scalar, the same in all lanes, a quotient."""
+    value, coords = place
+    if not is_tile(value) or _is_same(ev, value, coords):
         return True
-    if op is None:
-        return False
-    source = source_coords(op, coords)
-    if source is not None:
-        return _is_one_number(ev, op.operands[0], source, cuts)
-    if not isinstance(op, ElementwiseOp):
-        return False
-    return _is_quotient(ev, value, coords, cuts) or all(
-        _is_one_number(ev, operand, coords, cuts) for operand in op.operands
-    )
+    return isinstance(owner(value), ElementwiseOp) and _is_quotient(ev, value, coords, cuts)
 
 
 def _is_same(ev: Evaluator, value: SSAValue, coords: Coords) -> bool:
