@@ -124,6 +124,24 @@ def unnested(size: int) -> str:
     return kernel("\n".join(("    w = v", *entries, "    v = w")))
 
 
+def shared_masks(size: int) -> str:
+    """`size` conjunctions, each of the two before it: a walk of all ways never ends."""
+    lines = ["    a, b = r < n, r < n + 1", *["    a, b = a & b, a"] * size]
+    lines += ["    v += tl.load(x + r, mask=a, other=0)"]
+    lines += ["    tl.store(y + 64 + r, v - tl.sum(v, 0), mask=a)"]
+    return kernel("\n".join(lines))
+
+
+def shared_quotients(size: int) -> str:
+    """A row's end from `size` values, each twice of the one before, in columns of narrow arrays."""
+    lines = ["    c, d = r[:, None], tl.arange(0, 64)[None, :]", "    q = c // 33", "    e = q"]
+    lines += ["    e = e * e + e"] * size
+    lines += ["    mask = d + (e - e + q) * 7 < n"]
+    lines += ["    w = tl.load(x + c % 33 + 33 * d + q * 231, mask=mask, other=0)"]
+    lines += ["    tl.store(y + 64 + c + d * 64, w, mask=mask)"]
+    return kernel("\n".join(lines))
+
+
 def elements(size: int) -> str:
     """A tile of `size` elements."""
     return kernel("    v = v * v + tl.sum(v, 0)", block=size)
@@ -161,6 +179,8 @@ SHAPES: dict[str, tuple[Shape, tuple[int, ...]]] = {
     "loads and stores in turn": (stores, (50, 100, 200)),
     "sums in a row": (reductions, (50, 100, 200)),
     "entries of a nested where": (lookup, (64, 128, 256)),
+    "conjunctions of the two before": (shared_masks, (10, 20, 40)),
+    "quotients used twice": (shared_quotients, (10, 20, 40)),
     "tile elements": (elements, (1024, 4096, 16384)),
     "arguments": (arguments, (50, 100, 200)),
 }

@@ -114,6 +114,24 @@ def test_a_nested_where_of_256_entries_compiles_at_once(target: str, tmp_path: P
     assert seconds(grown(programs.lookup, 256, tmp_path), target) < 4
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "size"), [(programs.shared_masks, 18), (programs.shared_quotients, 9)]
+)
+def test_values_that_are_used_twice_are_looked_at_once(
+    shape: programs.Shape, size: int, target: str, tmp_path: Path
+):
+    seconds(grown(shape, 4, tmp_path), target)
+    assert seconds(grown(shape, size, tmp_path), target) < 4
+    assert seconds(grown(shape, 40, tmp_path), target) < 8
+
+
+def test_values_that_are_used_twice_are_right(tmp_path: Path):
+    for shape in (programs.shared_masks, programs.shared_quotients):
+        kernel = grown(shape, 9, tmp_path)
+        assert compiled(kernel) == interpreted(kernel) == simulated(kernel)
+
+
 def test_sums_and_stores_in_a_row_are_right(tmp_path: Path):
     for shape in (programs.reductions, programs.stores, programs.lookup):
         kernel = grown(shape, 40, tmp_path)

@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.ops.control_flow import IfOp, WhileOp
 from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.support.worklist import once
 
 _AND = ELEMENTWISE["arith.andi"]
 _AT_LEAST, _AT_MOST = ("sge", "sgt", "eq"), ("sle", "slt", "eq")
@@ -49,8 +50,8 @@ def _conditions_of(block: Block) -> Iterator[tuple[SSAValue, dict[SSAValue, SSAV
 def _terms(condition: SSAValue) -> Iterator[CmpIOp]:
     """The comparisons that all hold where a condition does."""
     pending = [condition]
-    while pending:
-        op = pending.pop().owner
+    for part in once(pending):
+        op = part.owner
         if isinstance(op, CmpIOp):
             yield op
         elif isinstance(op, _AND):

@@ -23,6 +23,7 @@ from tilewright.ops.debug.ir import AssumeOp, HintOp
 from tilewright.ops.elementwise.comparisons import ComparisonOp, integer_predicate
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.worklist import once
 
 
 def hinted(tiles: Tiles, op: Operation) -> AffineTile:
@@ -111,8 +112,8 @@ def _block_of(value: SSAValue) -> object:
 
 def _conditions(condition: SSAValue) -> Iterator[tuple[SSAValue, Promise]]:
     pending = [condition]
-    while pending:
-        op = pending.pop().owner
+    for part in once(pending):
+        op = part.owner
         if isinstance(op, ELEMENTWISE["arith.andi"]):
             pending += reversed(op.operands)
         elif isinstance(op, ComparisonOp) and not shape_of(op.lhs.type):

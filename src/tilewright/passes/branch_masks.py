@@ -35,6 +35,7 @@ from tilewright.ops.elementwise.comparisons import INTEGER_PREDICATES, CmpIOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
 from tilewright.ops.function import find_kernel
 from tilewright.support.dataclass import dataclass
+from tilewright.support.worklist import once
 
 # What gives the elements of its operand, or some of them, several times.
 _VIEWS = ("tt.expand_dims", "tt.broadcast", "tw.hint")
@@ -138,10 +139,9 @@ def _mask_of(op: SelectOp) -> Mask | None:
 def _is_computed_anywhere(value: SSAValue) -> bool:
     """Whether a tile follows from scalars and ranges alone, so that any thread can compute it."""
     pending = [value]
-    while pending:
-        value = pending.pop()
-        op = value.owner
-        if isinstance(op, SplatOp | MakeRangeOp | ConstantOp) or not shape_of(value.type):
+    for part in once(pending):
+        op = part.owner
+        if isinstance(op, SplatOp | MakeRangeOp | ConstantOp) or not shape_of(part.type):
             continue
         if not isinstance(op, Operation):
             return False

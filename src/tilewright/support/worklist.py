@@ -1,4 +1,8 @@
-"""Depth-first orders without recursion: chains of values may be longer than Python's stack."""
+"""Depth-first orders without recursion: chains of values may be longer than Python's stack.
+
+Values that are used twice are taken once: there are `2^n` ways through `n` sums of a value and
+itself.
+"""
 
 from __future__ import annotations
 
@@ -37,3 +41,25 @@ def needed_first(
             continue
         stack.pop()
         yield node
+
+
+def once(pending: list[Node]) -> Iterator[Node]:
+    """The nodes of a list, last first, and those that are added meanwhile, each once.
+
+    *Example*
+
+    >>> pending = [4]
+    >>> for number in once(pending):
+    ...     pending += [number // 2] * 2
+    ...     print(number)
+    4
+    2
+    1
+    0
+    """
+    seen: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node

@@ -27,6 +27,7 @@ from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.worklist import once
 
 Places = tuple[int | None, ...]
 """For each dimension of a part of a mask, the one of the mask that it lies along, if any."""
@@ -97,8 +98,7 @@ class _Reader:
             self._form.conditions.append(mask)
             return self._form
         pending = [_Part(mask, tuple(range(len(shape_of(mask.type)))))]
-        while pending:
-            part = pending.pop()
+        for part in once(pending):
             op = part.value.op if isinstance(part.value, OpResult) else None
             rule = None if op is None else _RULES.get(type(op))
             inner = None if op is None or rule is None else rule(self, op, part)

@@ -17,6 +17,7 @@ from tilewright.ops.atomics.ir import AtomicRmwOp
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.worklist import once
 from tilewright.targets.cpu.nests.coordinates import (
     LANE_LOOP,
     Coord,
@@ -64,12 +65,11 @@ def mask_of(op: Operation | None) -> SSAValue | None:
 
 
 def conjuncts(ev: Evaluator, mask: SSAValue, coords: Coords) -> list[tuple[SSAValue, Coords]]:
-    """The conditions that a mask is the conjunction of, each at its own coordinates."""
+    """The conditions that a mask is the conjunction of, each once, at its own coordinates."""
     found = []
     pending = [(mask, coords)]
-    while pending:
-        part, place = pending.pop()
-        place = normalized(place, shape_of(part.type))
+    for part, given in once(pending):
+        place = normalized(given, shape_of(part.type))
         op = owner(part)
         if not is_tile(part) or op is None or ev.lowering.bufferization.is_stored(part):
             found.append((part, place))

@@ -10,6 +10,7 @@ from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.comparisons import integer_predicate
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.worklist import once
 from tilewright.targets.cpu.nests.coordinates import (
     Coord,
     Coords,
@@ -109,13 +110,12 @@ def _extents(ev: Evaluator, mask: SSAValue) -> tuple[dict[int, list[Comparison]]
     found: dict[int, list[Comparison]] = {}
     is_exact = True
     pending = [(mask, tuple(loop_coord(dim) for dim in range(len(shape_of(mask.type)))))]
-    while pending:
-        part, place = pending.pop()
+    for part, given in once(pending):
         op = owner(part)
         if not is_tile(part) or op is None or ev.lowering.bufferization.is_stored(part):
             is_exact = False
             continue
-        place = normalized(place, shape_of(part.type))
+        place = normalized(given, shape_of(part.type))
         source = source_coords(op, place)
         if source is not None:
             pending.append((op.operands[0], source))

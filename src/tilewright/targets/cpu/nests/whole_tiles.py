@@ -14,6 +14,7 @@ from tilewright.ir.types import i1, i32, shape_of, width_bits
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.comparisons import integer_predicate
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.support.worklist import once
 from tilewright.targets.cpu.nests import addresses, masks
 from tilewright.targets.cpu.nests.coordinates import (
     LANE_LOOP,
@@ -143,8 +144,7 @@ def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
     conditions: list[SSAValue] = []
     dims = tuple(loop_coord(dim) for dim in range(len(shape_of(mask.type))))
     pending: list[tuple[SSAValue, Coords]] = [(mask, dims)]
-    while pending:
-        part, place = pending.pop()
+    for part, place in once(pending):
         op = owner(part)
         if op is not None and op.name in _SAME_MASK:
             pending.append((op.operands[0], _place_in(op, place)))

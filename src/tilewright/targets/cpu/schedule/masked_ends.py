@@ -21,6 +21,7 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import ProductOp
+from tilewright.support.worklist import once
 from tilewright.targets.cpu.nests.prefixes import prefix_of
 from tilewright.targets.cpu.schedule.bufferization import fills_zeros
 from tilewright.targets.cpu.schedule.inline import owner
@@ -67,8 +68,7 @@ class _Masks:
         if stride is None or stride.as_int() != 1:
             return False
         pending: list[tuple[SSAValue, int]] = [(mask, dim)]
-        while pending:
-            part, along = pending.pop()
+        for part, along in once(pending):
             op = owner(part)
             if op is None:
                 continue
