@@ -70,8 +70,7 @@ class Evaluator:
     """Evaluates tiles in one nest; `lanes` elements per vector along the lane loop.
 
     `variables` holds each open loop's variable, or its fixed value; `fresh` are the tiles that
-    this nest materialises, which it must compute rather than read back; `is_whole`, `second_lane`:
-    `piecewise`.
+    this nest makes and does not read back; `is_whole`, `second_lane`: `piecewise`.
     """
 
     lowering: Lowering
@@ -91,8 +90,7 @@ class Evaluator:
     def enter_chunk(self, lanes: int) -> None:
         """Start a run of vectors of `lanes`: what other runs computed is not for this one."""
         self.lanes = lanes
-        self.entered += 1
-        self.chunk = self.entered
+        self.chunk = self.entered = self.entered + 1
         self.assumed.clear()
         self.emit.floor = 0
         self.limit = None
@@ -103,8 +101,7 @@ class Evaluator:
         chunk, first = self.chunk, self.variables[LANE_LOOP]
         start = self.emit.index(first) if isinstance(first, int) else first
         self.variables[LANE_LOOP] = self.emit.integer("addi", start, lane)
-        self.entered += 1
-        self.chunk = self.entered
+        self.chunk = self.entered = self.entered + 1
         yield
         self.chunk, self.variables[LANE_LOOP] = chunk, first
 

@@ -17,10 +17,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.analysis.strides import Numbers, Strides, power_divided_by, stride_of
-from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.memory.ir import AddPtrOp
-from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.targets.cpu.nests.coordinates import Coords, normalized, source_coords
@@ -125,7 +124,7 @@ class _Finder:
         op = owner(value)
         if not is_tile(value) or self.bufferization.costs.is_symbolic(value):
             return True
-        if op is None or not isinstance(op, ElementwiseOp | BroadcastOp | ExpandDimsOp):
+        if op is None or not isinstance(op, ElementwiseOp | ViewOp):
             return False
         if value not in self._indices:
             self._indices[value] = all(self._is_index(operand) for operand in op.operands)
