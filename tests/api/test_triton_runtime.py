@@ -315,7 +315,7 @@ def test_a_hook_that_comes_after_launches_without_python_is_called_until_it_goes
     kernel._init_handles()
     x, out = arrays(32)
     chain, seen = triton.knobs.runtime.launch_exit_hook, []
-    for hooks in ([], [], [seen.append], [seen.append], []):
+    for hooks in ([], [], [seen.append], (), (seen.append,), []):
         chain.calls = hooks
         out[:] = 0
         run_scale(kernel, (2, 1, 1), x, out, exit=chain)

@@ -8,6 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import tilewright
 import tilewright.language as tl
 import torch
+from tilewright.runtime.accessors import tensor_accessors
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support import errors
 
@@ -61,6 +62,49 @@ def test_the_warm_path_tells_dtypes_apart():
         out = torch.zeros_like(x)
         add_kernel[(1,)](x, x, out, 64, BLOCK=64)
         torch.testing.assert_close(out, x + x, rtol=0, atol=0)
+
+
+def test_the_words_of_plain_tensors_are_found_and_tell_dtypes_apart():
+    accessors = tensor_accessors(torch.Tensor, "is_cpu")
+    assert accessors is not None
+    assert accessors.care
+    dtypes = (torch.float32, torch.float64, torch.int32, torch.int64, torch.bool, torch.bfloat16)
+    codes = [accessors.code_of(torch.empty(3, dtype=dtype)) for dtype in dtypes]
+    assert codes == [accessors.code_of(torch.ones(2, 7).to(dtype)) for dtype in dtypes]
+    assert len(set(codes)) == len(dtypes)
+
+
+def test_a_type_that_is_asked_for_its_device_has_no_words_of_plain_tensors():
+    accessors = tensor_accessors(torch.Tensor, "get_device")
+    assert accessors is not None
+    assert not accessors.care
+    assert accessors.code_of(torch.empty(3)) == 0
+
+
+def test_tensors_that_autograd_follows_stay_on_the_warm_path():
+    out = torch.zeros(64)
+    with torch.inference_mode():
+        made = torch.randn(64)
+    tensors = (torch.randn(64), torch.randn(64, requires_grad=True), made)
+    add_kernel[(1,)](tensors[0], tensors[0], out, 64, BLOCK=64)
+    slow, add_kernel._launch_slowly = add_kernel._launch_slowly, None
+    try:
+        for x in tensors:
+            add_kernel[(1,)](x, x, out, 64, BLOCK=64)
+            assert torch.equal(out, (x + x).detach())
+    finally:
+        add_kernel._launch_slowly = slow
+
+
+def test_the_warm_path_leaves_tensors_elsewhere_to_the_slow_one():
+    x, out = torch.randn(64), torch.zeros(64)
+    others = (torch.empty(64, device="meta"), torch.eye(8).to_sparse(), torch.conj(x + 0j))
+    for _ in range(3):
+        add_kernel[(1,)](x, x, out, 64, BLOCK=64)
+        for other in (*others, torch._efficientzerotensor(64)):
+            with pytest.raises(errors.TilewrightError):
+                add_kernel[(1,)](other, x, out, 64, BLOCK=64)
+        assert torch.equal(out, x + x)
 
 
 def test_views_of_any_stride_are_read_in_place():

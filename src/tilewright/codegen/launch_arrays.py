@@ -211,13 +211,41 @@ compare:
   ret i32 %result
 }
 
+; Whether a tensor's own words say all: it lies plainly in the CPU's memory, with the row's dtype.
+define internal i1 @is_plain(ptr %row, ptr %accessors, ptr %arg) {
+  %care = call i64 @row_entry(ptr %accessors, i64 $accessor_care)
+  %has.words = icmp ne i64 %care, 0
+  br i1 %has.words, label %look, label %unknown
+look:
+  %body.offset = call i64 @row_entry(ptr %accessors, i64 $accessor_body)
+  %body = call ptr @table_entry(ptr %arg, i64 %body.offset)
+  %keys.offset = call i64 @row_entry(ptr %accessors, i64 $accessor_keys)
+  %keys = call i64 @row_entry(ptr %body, i64 %keys.offset)
+  %bits = and i64 %keys, %care
+  %plain = call i64 @row_entry(ptr %accessors, i64 $accessor_plain)
+  %is.here = icmp eq i64 %bits, %plain
+  %code.offset = call i64 @row_entry(ptr %accessors, i64 $accessor_dtype_code)
+  %code.at = getelementptr i8, ptr %body, i64 %code.offset
+  %code.16 = load i16, ptr %code.at
+  %code = zext i16 %code.16 to i64
+  %wanted = call i64 @row_entry(ptr %row, i64 $row_bits)
+  %is.same = icmp eq i64 %code, %wanted
+  %both = and i1 %is.here, %is.same
+  ret i1 %both
+unknown:
+  ret i1 false
+}
+
 ; As above for a type whose accessors are known: nothing is looked up by name.
 define internal i32 @guard_typed_tensor(ptr %row, ptr %arg, ptr %slot) {
   %type = call ptr @table_entry(ptr %row, i64 $row_type)
   %exact = call i1 @type_is(ptr %arg, ptr %type)
-  br i1 %exact, label %sign, label %fail
-sign:
+  br i1 %exact, label %words, label %fail
+words:
   %accessors = call ptr @table_entry(ptr %row, i64 $row_upper)
+  %plain = call i1 @is_plain(ptr %row, ptr %accessors, ptr %arg)
+  br i1 %plain, label %data, label %sign
+sign:
   %mask = call i64 @row_entry(ptr %accessors, i64 $accessor_negated)
   %has.views = icmp ne i64 %mask, 0
   br i1 %has.views, label %look, label %dtype

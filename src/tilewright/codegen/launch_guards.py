@@ -200,7 +200,8 @@ fail:
   ret i32 0
 }
 
-; None, or an object of the recorded type whose attribute is false: a chain without hooks.
+; None, or an object of the recorded type whose attribute is false: a chain without hooks. Where the
+; attribute's place is known and has an empty list, nothing is looked up by name.
 define internal i32 @guard_empty(ptr %table, ptr %row, ptr %arg) {
   %none = call ptr @table_entry(ptr %table, i64 $table_none)
   %is.none = icmp eq ptr %arg, %none
@@ -208,7 +209,24 @@ define internal i32 @guard_empty(ptr %table, ptr %row, ptr %arg) {
 type:
   %wanted = call ptr @table_entry(ptr %row, i64 $row_type)
   %exact = call i1 @type_is(ptr %arg, ptr %wanted)
-  br i1 %exact, label %ask, label %fail
+  br i1 %exact, label %place, label %fail
+place:
+  %offset = call i64 @row_entry(ptr %row, i64 $row_lower)
+  %is.known = icmp ne i64 %offset, 0
+  br i1 %is.known, label %read, label %ask
+read:
+  %held = call ptr @table_entry(ptr %arg, i64 %offset)
+  %is.unset = icmp eq ptr %held, null
+  br i1 %is.unset, label %ask, label %list
+list:
+  %list.type = call ptr @table_entry(ptr %table, i64 $table_list_type)
+  %is.list = call i1 @type_is(ptr %held, ptr %list.type)
+  br i1 %is.list, label %count, label %ask
+count:
+  %size = call i64 @row_entry(ptr %held, i64 $object_size)
+  %is.empty = icmp eq i64 %size, 0
+  %answer = zext i1 %is.empty to i32
+  ret i32 %answer
 ask:
   %name = call ptr @table_entry(ptr %row, i64 $row_object)
   %value = call ptr @PyObject_GetAttr(ptr %arg, ptr %name)

@@ -73,7 +73,8 @@ def _pointer_guard(
         return None  # a negated view, perhaps: only the slow path asks
     if accessors is not None:
         expected = True if device is None else device
-        guard = table.typed_tensor(slot, type(value), dtype, is_aligned, accessors, expected)
+        code = accessors.code_of(value)
+        guard = table.typed_tensor(slot, type(value), dtype, is_aligned, accessors, expected, code)
     elif device is None:
         guard = table.tensor_pointer(slot, type(value), dtype, is_aligned, hasattr(value, place))
     elif hasattr(value, place):

@@ -49,6 +49,7 @@ TABLE_FIELDS: dict[str, int] = {
     "block_shape_name": 192,
     "padding_name": 200,
     "run_calls": 208,
+    "list_type": 216,
 }
 TABLE_HEADER_BYTES = 256
 
@@ -93,6 +94,11 @@ ACCESSOR_FIELDS: dict[str, int] = {
     "body": 48,
     "keys": 56,
     "negated": 64,
+    # Of a tensor that lies plainly in the CPU's memory, the bits `care` of that word are `plain`;
+    # the 16 bits at `dtype_code` stand for its dtype. A `care` of 0 is of a type without these.
+    "care": 72,
+    "plain": 80,
+    "dtype_code": 88,
 }
 
 FLAGS: dict[str, int] = {
@@ -127,6 +133,7 @@ OBJECT_FIELDS: dict[str, int] = {
     "array_data": 16,
     "array_dtype": 56,
     "array_flags": 64,
+    "size": 16,
 }
 
 # NumPy's bits in an array's flags word.
@@ -207,10 +214,12 @@ def typed_tensor(
     is_aligned: bool | None,
     accessors: TensorAccessors,
     place: object,
+    dtype_code: int = 0,
 ) -> Guard:
     """A tensor as above whose accessors are known; the one for its place must give `place`.
 
-    `place` is compared by identity: True, or a small int.
+    `place` is compared by identity: True, or a small int. `dtype_code` stands for the dtype where
+    the accessors say that tensors of the type have such numbers.
     """
     return Guard(
         "typed_tensor",
@@ -220,6 +229,7 @@ def typed_tensor(
         object=dtype,
         lower=id(place),
         upper=ctypes.addressof(accessors),
+        bits=dtype_code,
         owned=(accessors, place),
     )
 
@@ -319,9 +329,12 @@ def ignored() -> Guard:
     return Guard("ignored")
 
 
-def empty(cls: type, attribute: str) -> Guard:
-    """None, or an object of exactly the type `cls` whose `attribute` is false."""
-    return Guard("empty", type=cls, object=sys.intern(attribute))
+def empty(cls: type, attribute: str, offset: int = 0) -> Guard:
+    """None, or an object of exactly the type `cls` whose `attribute` is false.
+
+    `offset` is where its objects hold the attribute (0: not known); an empty list is seen there.
+    """
+    return Guard("empty", type=cls, object=sys.intern(attribute), lower=offset)
 
 
 def _alignment(is_aligned: bool | None) -> int:

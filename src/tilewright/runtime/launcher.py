@@ -100,12 +100,13 @@ class LauncherFactory:
         handler: Handler | None,
     ) -> bytes:
         fields = struct.pack(
-            "27q",
+            "28q",
             *(0 if record is None else ctypes.addressof(record), id(SLOW_PATH), id(handler)),
             *(num_rows, num_slots, *map(id, _NAMES), id(_array_type()), id(int), id(float)),
             *(id(None), id(True), id(False), id(InvalidGrid), id(_GET_DEVICE)),
             *(ctypes.addressof(GATE), self._addresses["run_table"], self._addresses["warm"]),
             *(id(tuple), id(FunctionType), *map(id, _DESCRIPTOR_NAMES), self._addresses["run"]),
+            id(list),
         )
         return fields.ljust(TABLE_HEADER_BYTES, b"\0")
 

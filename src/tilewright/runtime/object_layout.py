@@ -17,6 +17,8 @@ def has_known_object_layout() -> bool:
     frozen.flags.writeable = False
     if any(_word(x, "type") != id(type(x)) for x in (1, 1.5, True, None, array)):
         return False
+    if any(_word(x, "size") != len(x) for x in ([], [1], [1, 2, 3])):
+        return False
     return all(
         _word(x, "array_data") == x.ctypes.data
         and _word(x, "array_dtype") == id(x.dtype)

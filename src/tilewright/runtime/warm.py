@@ -176,7 +176,7 @@ class RunCalls(_KnownWays):
         table, guards = cast("bytes", owned[0]), cast("tuple[Guard, ...]", owned[3])
         rows = [*zip(leading, range(len(leading)), strict=True)]
         rows += zip(guards, positions, strict=True)
-        run_table = _with_rows(table, rows)
+        run_table = _with_rows(table, [row for row in rows if row[0].kind != "ignored"])
         owner = (run_table, owned, *leading)
         num_args = max((position for _, position in rows), default=-1) + 1
         self._keep(_Way(num_args=num_args, table=address_of(run_table), owner=id(owner)), owner)

@@ -33,6 +33,9 @@ env = Env()
 class HookChain(Generic[F]):
     """Functions that are called one after the other; false while there are none."""
 
+    # A launch looks where `calls` is held, without a look-up by name.
+    __slots__ = ("__dict__", "__weakref__", "calls", "reversed")
+
     def __init__(self, reversed: bool = False) -> None:
         self.calls: list[F] = []
         self.reversed = reversed

@@ -17,6 +17,7 @@ from tilewright.frontend.passing import (
     stored_paths,
 )
 from tilewright.frontend.program import ArgumentPath, Specialization, TupleType
+from tilewright.runtime.accessors import member_offset
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.driver import FastLaunch, LoadedKernel
 from tilewright.runtime.drivers import load_driver
@@ -33,7 +34,7 @@ from ..runtime.raising import as_launch_raises
 _MAX_LAUNCHERS = 4
 # What stands between the grid and the arguments of `run`: stream, function, packed and launch
 # metadata, which a CPU needs for nothing, and the hooks.
-_NO_HOOKS = empty(HookChain, "calls")
+_NO_HOOKS = empty(HookChain, "calls", member_offset(HookChain, "calls"))
 _LEADING = (*(ignored(),) * 4, _NO_HOOKS, _NO_HOOKS)
 
 Run = Callable[..., object]
