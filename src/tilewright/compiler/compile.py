@@ -200,8 +200,10 @@ def _metadata(
     request: CompileRequest, scheduled: Scheduled, effects: ArgumentEffects, seconds: float
 ) -> dict[str, object]:
     arguments = [[list(path), type_] for path, type_ in request.specialization.runtime_leaves()]
+    source = request.functions[request.kernel]
     return {
         "name": request.name,
+        "defined": [source.file, source.definition_line],
         "target": request.target,
         "arguments": arguments,
         **effects_by_path(request, effects),

@@ -62,6 +62,12 @@ class FunctionSource:
     is_class: bool = False
     must_use: str = ""
 
+    @property
+    def definition_line(self) -> int:
+        """The number of the line with `def`, below the decorators."""
+        starts = (line.lstrip().startswith("def ") for line in self.text.splitlines())
+        return self.first_line + next((i for i, found in enumerate(starts) if found), 0)
+
 
 @dataclass(frozen=True)
 class TupleType:
