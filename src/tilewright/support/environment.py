@@ -187,6 +187,9 @@ CHECKED = _flag(
     "TILEWRIGHT_CHECKED",
     "Compile kernels that report out-of-bounds access, int32 offset overflow and failed asserts.",
 )
+DISABLE_FAULT_REPORTS = _flag(
+    "TILEWRIGHT_DISABLE_FAULT_REPORTS", "Let a kernel that faults end the process without a word."
+)
 DEBUG = _flag("TILEWRIGHT_DEBUG", "Compile `device_assert` into every kernel.")
 DEADLOCK_SECONDS = Variable(
     "TILEWRIGHT_DEADLOCK_SECONDS",
@@ -245,6 +248,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     MLIR_OPT,
     MLIR_SCHEDULE,
     CHECKED,
+    DISABLE_FAULT_REPORTS,
     DEBUG,
     DEADLOCK_SECONDS,
     JITTER,

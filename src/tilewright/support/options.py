@@ -326,7 +326,8 @@ class RuntimeOptions:
     `mlir`; `ptxas` None leaves the assembler to the search for one, and so does `mlir_opt` for
     MLIR. `mlir_schedule` is `none` or `cpu`. `checked`, `debug`, `deadlock_seconds` and `jitter`
     are the defaults of the compile options of the same name, and so is `count_cycles`, which is
-    no variable of the environment but `COUNTS_CYCLES`.
+    no variable of the environment but `COUNTS_CYCLES`. `reports_faults`: a kernel that faults on
+    a CPU is named before it ends the process.
     """
 
     cache_dir: Path | None
@@ -341,6 +342,7 @@ class RuntimeOptions:
     deadlock_seconds: int = 0
     jitter: int = 0
     count_cycles: bool = False
+    reports_faults: bool = True
 
 
 @dataclass(frozen=True)
@@ -374,6 +376,7 @@ def runtime_options() -> RuntimeOptions:
         deadlock_seconds=variables.DEADLOCK_SECONDS.read(),
         jitter=variables.JITTER.read(),
         count_cycles=COUNTS_CYCLES.get(),
+        reports_faults=not variables.DISABLE_FAULT_REPORTS.read(),
     )
 
 

@@ -165,7 +165,10 @@ class CpuDriver:
                 "thread has a signal stack too small for it, and under some sandboxes",
             )
         code = _linked(artifact)
-        runtime = native_runtime(self._cache, runtime_options().num_threads)
+        options = runtime_options()
+        runtime = native_runtime(self._cache, options.num_threads)
+        if options.reports_faults and runtime.faults is not None:
+            runtime.faults.note(artifact, code, KERNEL_SYMBOL)
         arena_bytes = int(str(artifact.metadata.get("arena_bytes", 0)))
         metadata = artifact.metadata
         sites, slots = metadata.get("sites", []), metadata["slots"]

@@ -25,6 +25,8 @@ from tilewright.runtime.object_layout import has_known_object_layout
 from tilewright.support.errors import InternalError
 from tilewright.support.forking import ThreadLock
 from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus
+from tilewright.targets.cpu.runtime.fault_ir import FAULT_SYMBOLS, fault_text, handles_faults
+from tilewright.targets.cpu.runtime.faults import FaultReports
 from tilewright.targets.cpu.runtime.launcher_ir import CPU_LAUNCHER_SYMBOLS, cpu_launcher_text
 from tilewright.targets.cpu.runtime.platform_ir import LINUX_EXTERNALS
 from tilewright.targets.cpu.runtime.pool import KernelRecord, PoolFunctions, ThreadPool
@@ -58,6 +60,7 @@ class NativeRuntime:
         )
         self._factory = self._make_factory() if has_known_object_layout() else None
         self._watch_interrupts(addresses["handle_interrupts_of_python"])
+        self.faults = FaultReports(addresses) if _handles_faults() else None
         self._launch_raw = self._factory and self._factory.bare("launch_raw")
         num_threads = num_threads or available_parallelism()
         self.pool = self.make_pool(num_threads, _pinning_cpus(num_threads))
@@ -142,10 +145,15 @@ def _pinning_cpus(num_threads: int) -> tuple[int, ...]:
 
 
 def module_text() -> str:
-    """The LLVM text of pool and launcher for this machine."""
+    """The LLVM text of pool, launcher and handler of faults for this machine."""
     architecture = platform.machine()
     pool = pool_text(architecture, sys.platform == "linux")
-    return pool + cpu_launcher_text(pool_constants())
+    faults = fault_text(architecture) if _handles_faults() else ""
+    return pool + faults + cpu_launcher_text(pool_constants())
+
+
+def _handles_faults() -> bool:
+    return handles_faults(platform.machine(), sys.platform == "linux")
 
 
 def _load_code(cache: SectionCache | None) -> LoadedCode:
@@ -173,7 +181,8 @@ def _load_code(cache: SectionCache | None) -> LoadedCode:
 
 
 def _link(object_bytes: bytes) -> LoadedCode:
-    code = load_object(object_bytes, *_SYMBOLS)
+    faults = FAULT_SYMBOLS if _handles_faults() else ()
+    code = load_object(object_bytes, *_SYMBOLS, *faults)
     code.keep_forever()
     return code
 

@@ -130,13 +130,13 @@ def raise_for(code: int) -> None:
 def _allocate_state(num_threads: int, cpus: tuple[int, ...]) -> int:
     """The address of a new, zeroed, cache-line-aligned pool state with its configuration."""
     size = POOL_HEADER_BYTES + PARTICIPANT_BYTES * num_threads + LINE_BYTES
-    state = _leak(ctypes.create_string_buffer(size))
+    state = leak(ctypes.create_string_buffer(size))
     state = -(-state // LINE_BYTES) * LINE_BYTES
     configuration = {
         "num_threads": num_threads,
         "spin_ns": SPIN_NS,
         "num_cpus": len(cpus),
-        "cpus": _leak((ctypes.c_int64 * max(1, len(cpus)))(*cpus)),
+        "cpus": leak((ctypes.c_int64 * max(1, len(cpus)))(*cpus)),
     }
     for name, value in configuration.items():
         ctypes.c_int64.from_address(state + POOL_FIELDS[name]).value = value
@@ -144,7 +144,7 @@ def _allocate_state(num_threads: int, cpus: tuple[int, ...]) -> int:
     return state
 
 
-def _leak(buffer: ctypes.Array[ctypes.c_char] | ctypes.Array[ctypes.c_int64]) -> int:
+def leak(buffer: ctypes.Array[ctypes.c_char] | ctypes.Array[ctypes.c_int64]) -> int:
     """The address of `buffer`, which from here on lives as long as the process."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(buffer))
     return ctypes.addressof(buffer)
