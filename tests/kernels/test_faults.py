@@ -48,6 +48,10 @@ def writes_in_a_worker(flag, out, shift):
 def follows(pointers, out):
     tl.store(out, tl.load(tl.load(pointers).to(tl.pointer_type(tl.float32))))
 
+@tilewright.jit
+def one_size_is_wrong(out, B: tl.constexpr, KIND: tl.constexpr = "far"):
+    tl.store(out + (1 << 40 if B == 128 else 0) + tl.arange(0, B), 1.0)
+
 FAR = 1 << 40
 x, out = np.zeros(4096, np.float32), np.zeros(4096, np.float32)
 
@@ -105,7 +109,9 @@ class Ended:
 
     def names(self, kernel: str, what: str = rf"signal 11 \(SIGSEGV\) {ADDRESS}") -> bool:
         """Whether it was told in which kernel it faulted, and where that stands."""
-        found = re.search(rf"^tilewright: {what} {kernel}\n  (.*):(\d+), in {kernel}\n", self.said)
+        found = re.search(
+            rf"^tilewright: {what} {kernel}\n  (.*):(\d+), in {kernel}[,\n]", self.said
+        )
         if found is None or Path(found[1]) != self._script:
             return False
         return self._script.read_text().splitlines()[int(found[2]) - 1].startswith(f"def {kernel}(")
@@ -142,6 +148,19 @@ def test_a_load_out_of_bounds_names_the_kernel_and_the_remedy(run: Run) -> None:
     assert "A load or store probably lies outside of the memory of the arguments." in ended.said
     assert HELP in ended.said
     assert ended.said.count("\n") == 4
+
+
+def test_the_message_tells_which_configuration_a_tuner_tried(run: Run) -> None:
+    ended = run(
+        """
+        configs = [tilewright.Config({"B": size}) for size in (64, 128, 256)]
+        tuned = tilewright.autotune(configs=configs, key=[])(one_size_is_wrong)
+        tuned[(1,)](out)
+        """
+    )
+    assert ended.status == -signal.SIGSEGV
+    assert ended.names("one_size_is_wrong")
+    assert ", in one_size_is_wrong, with B=128, KIND='far'\n" in ended.said
 
 
 def test_a_store_out_of_bounds_names_the_kernel(run: Run) -> None:

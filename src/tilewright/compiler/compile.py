@@ -204,6 +204,7 @@ def _metadata(
     return {
         "name": request.name,
         "defined": [source.file, source.definition_line],
+        "constants": request.specialization.plain_constants(),
         "target": request.target,
         "arguments": arguments,
         **effects_by_path(request, effects),

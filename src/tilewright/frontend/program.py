@@ -97,6 +97,15 @@ class Specialization:
         known = {path: value for path, value in self.divisibility.items() if value >= least}
         return replace(self, divisibility=known)
 
+    def plain_constants(self) -> str:
+        """The arguments that are numbers, texts or None for good, as `name=value`, in order."""
+        return ", ".join(
+            f"{name}={value!r}"
+            for name, type_ in self.signature
+            if type_ == "constexpr"
+            and isinstance(value := self.constants.get((name,)), bool | int | float | str | None)
+        )
+
     def leaves(self) -> Iterator[tuple[ArgumentPath, str]]:
         """Every leaf of the signature with its path, constants included, in order."""
         for name, type_ in self.signature:

@@ -16,10 +16,10 @@ RESOURCES_SECTION = "resources.json"
 class Artifact:
     """A compiled kernel as data.
 
-    `metadata` is JSON: `name`, `defined` (file and line), `target`, `arguments` (path and type of
-    every runtime argument), `reads` and `writes` (the paths of those whose memory the kernel may
-    read, or write), `stores` (those that it stores through), `remarks`, and what the target's
-    driver needs.
+    `metadata` is JSON: `name`, `defined` (file and line), `constants` (what it was compiled for, in
+    words), `target`, `arguments` (path and type of every runtime argument), `reads` and `writes`
+    (the paths of those whose memory the kernel may read, or write), `stores` (those that it stores
+    through), `remarks`, and what the target's driver needs.
     `sections` holds the binary and what goes with it.
     """
 

@@ -171,13 +171,15 @@ def test_long_names_and_paths_fit_into_an_entry(list_of_kernels) -> None:
     compiled = compile_module(CODE, "", ()).object
     code = load_object(compiled, "code")
     path = str(Path("/", *(["folder\N{GREEK SMALL LETTER PI}"] * 600), "kernel.py"))
-    metadata = {"name": "\N{LINEAR B SYLLABLE B008 A}" * 300, "defined": [path, 1_000_000_000]}
+    name = "\N{LINEAR B SYLLABLE B008 A}" * 300
+    metadata = {"name": name, "defined": [path, 1_000_000_000], "constants": f"{name}={name!r}"}
     reports.note(Artifact("key", metadata, {"object": compiled}), code, "code")
-    (name,) = names_by_address(head, code.address)
-    assert name == shown_name(metadata)
+    (shown,) = names_by_address(head, code.address)
+    assert shown == shown_name(metadata)
     # The entry is followed by as many bytes as it was made with: the longest name has room.
-    assert len(name) <= NAME_BYTES
-    assert name.decode(errors="replace").count("kernel.py:1000000000, in ") == 1
+    assert len(shown) <= NAME_BYTES
+    assert shown.decode(errors="replace").count("kernel.py:1000000000, in ") == 1
+    assert shown.endswith(b"...\n")
 
 
 def test_a_kernel_without_a_place_is_named() -> None:

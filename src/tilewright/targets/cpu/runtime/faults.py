@@ -29,9 +29,9 @@ _SA_SIGINFO, _SA_ONSTACK = 0x4, 0x0800_0000
 # By definition: SIG_DFL and SIG_IGN are 0 and 1.
 _NUM_SPECIAL = 2
 # Chosen, not measured: of a longer name or path the message shows a part.
-_NAME_LENGTH, _PATH_BYTES = 60, 400
+_NAME_LENGTH, _PATH_BYTES, _CONSTANTS_LENGTH = 60, 400, 120
 # By definition: room for what `shown_name` gives, four bytes a letter and ten digits a line.
-NAME_BYTES = 8 * _NAME_LENGTH + _PATH_BYTES + 64
+NAME_BYTES = 8 * _NAME_LENGTH + _PATH_BYTES + 4 * _CONSTANTS_LENGTH + 64
 
 
 class FaultReports:
@@ -103,13 +103,17 @@ def watch_signal(signal: int, handler: int, action: int) -> None:
 
 
 def shown_name(metadata: Mapping[str, object]) -> bytes:
-    """What a message says of a kernel: its name, and a line with its place."""
+    """What a message says of a kernel: its name, and a line with its place and constants."""
     name, defined = str(metadata["name"])[:_NAME_LENGTH], metadata.get("defined")
     if not isinstance(defined, list):
         return f"{name}\n".encode()
     path = str(defined[0]).encode(errors="replace")
     shown = path if len(path) <= _PATH_BYTES else b"..." + path[-_PATH_BYTES:]
-    return f"{name}\n  ".encode() + shown + f":{defined[1]}, in {name}\n".encode()
+    constants = str(metadata.get("constants", ""))
+    cut = "..." if len(constants) > _CONSTANTS_LENGTH else ""
+    with_them = f", with {constants[:_CONSTANTS_LENGTH]}{cut}" if constants else ""
+    end = f":{defined[1]}, in {name}{with_them}\n".encode(errors="replace")
+    return f"{name}\n  ".encode() + shown + end
 
 
 def _is_checked(metadata: Mapping[str, object]) -> bool:
