@@ -19,6 +19,20 @@ def unravelled(x, o, d, s, N: tl.constexpr):
 
 
 @tilewright.jit
+def nested(x, o, first, at, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    j = i + first
+    tl.store(o + i, tl.load(x + at + (j % D + j // (D * M) % 3 * D)))
+
+
+@tilewright.jit
+def nested_unsigned(x, o, first, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    j = (i + first).to(tl.uint32)
+    tl.store(o + i, tl.load(x + (j % D + j // (D * M) % 3 * D)))
+
+
+@tilewright.jit
 def ravelled(x, o, d, s, n, N: tl.constexpr):
     i = tl.arange(0, N)
     tl.store(o + i // d * s + i % d, tl.load(x + i, mask=i < n), mask=i < n)
@@ -70,6 +84,33 @@ def test_dividends_that_are_negative_or_overflow(d: int, first: int) -> None:
     out = np.zeros(128, np.int32)
     near_the_end[(1,)](x, out, first, d, -low, 128)
     assert (out == indices - low).all()
+
+
+STARTS = (-300, -40, -17, -16, -1, 0, 5, 2**20, LAST - 140, LAST - 40, -LAST - 1)
+
+
+@pytest.mark.parametrize("first", STARTS)
+@pytest.mark.parametrize(("d", "m"), [(16, 3), (17, 1), (17, 5), (33, 65), (100, 2), (64, 33)])
+def test_a_vector_of_at_most_two_pieces(d: int, m: int, first: int) -> None:
+    dividends = (np.arange(128) + np.int64(first) + 2**31) % 2**32 - 2**31
+    quotients = np.trunc(dividends / (d * m)).astype(np.int64)
+    indices = np.fmod(dividends, d) + np.fmod(quotients, 3) * d
+    low, high = int(indices.min()), int(indices.max())
+    x = np.arange(high - low + 1, dtype=np.int32)
+    out = np.zeros(128, np.int32)
+    nested[(1,)](x, out, first, -low, d, m, 128)
+    assert (out == indices - low).all()
+
+
+@pytest.mark.parametrize("first", STARTS)
+@pytest.mark.parametrize(("d", "m"), [(17, 5), (33, 65), (64, 33)])
+def test_a_vector_of_at_most_two_pieces_of_unsigned_indices(d: int, m: int, first: int) -> None:
+    dividends = (np.arange(128) + np.int64(first)) % 2**32
+    indices = dividends % d + dividends // (d * m) % 3 * d
+    x = np.arange(4 * d, dtype=np.int32)
+    out = np.zeros(128, np.int32)
+    nested_unsigned[(1,)](x, out, first, d, m, 128)
+    assert (out == indices).all()
 
 
 @pytest.mark.parametrize(("hw", "c"), [(49, 3), (17, 5), (1, 7), (1000, 2)])

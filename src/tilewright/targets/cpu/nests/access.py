@@ -50,11 +50,13 @@ from tilewright.targets.cpu.nests.pieces import Cut, Pieces
 from tilewright.targets.cpu.nests.piecewise import (
     are_long,
     are_long_here,
+    are_two_here,
     find_pieces,
     is_known_whole,
     is_whole,
     load_pieces,
     load_two,
+    second_piece,
 )
 from tilewright.targets.cpu.nests.repeated import load_repeated, repeated_cut, starts_group
 from tilewright.targets.cpu.nests.spreading import can_spread, is_near
@@ -62,6 +64,7 @@ from tilewright.targets.cpu.report import Access, line_of
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 
 _SAME_ARRAY = (AddPtrOp, SplatOp, BroadcastOp, ExpandDimsOp, TransOp, ReshapeOp, HintOp)
+_Form = Callable[[Evaluator, LoadOp, Coords], SSAValue]
 BY_PIECES = "tested at run time: the index is a quotient or a remainder"
 
 
@@ -265,17 +268,26 @@ def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -
     masks, _ = _optional(ev, op, coords, True)
     ev.element(op.operands[0], coords, False)
 
+    def either(condition: SSAValue, then: _Form, otherwise: _Form) -> SSAValue:
+        blocks = _branch(ev, then, op, coords), _branch(ev, otherwise, op, coords)
+        (value,) = ev.emit.choose(condition, blocks, (result,))
+        return value
+
     def slow(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
         if not has_masked_loads(ev.lowering.machine, element_of(result)):
             return _load_general(ev, op, coords)
         if is_known is False and ev.second_lane is not None:
-            return load_two(ev, op, coords, pieces, masks)
+            return load_two(ev, op, coords, pieces, masks, ev.second_lane)
+        are_two = are_two_here(ev, pieces.cuts)
+        if are_two is not None:
+            return either(are_two, in_two, by_pieces)
         is_long = are_long_here(ev, pieces)
         if is_long is None:
-            return load_pieces(ev, op, coords, pieces, masks)
-        blocks = _branch(ev, by_pieces, op, coords), _branch(ev, _load_general, op, coords)
-        (value,) = ev.emit.choose(is_long, blocks, (result,))
-        return value
+            return by_pieces(ev, op, coords)
+        return either(is_long, by_pieces, _load_general)
+
+    def in_two(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+        return load_two(ev, op, coords, pieces, masks, second_piece(ev, pieces.cuts))
 
     def by_pieces(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
         return load_pieces(ev, op, coords, pieces, masks)
@@ -283,10 +295,7 @@ def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -
     result = vector_of(element_of(op.results[0].type), ev.lanes)
     if is_known is not None:
         return slow(ev, op, coords)
-    whole = is_whole(ev, pieces.cuts)
-    fast = _branch(ev, at_once, op, coords)
-    (value,) = ev.emit.choose(whole, (fast, _branch(ev, slow, op, coords)), (result,))
-    return value
+    return either(is_whole(ev, pieces.cuts), at_once, slow)
 
 
 def _load_repeated(ev: Evaluator, op: LoadOp, coords: Coords, cut: Cut) -> SSAValue:
@@ -319,7 +328,7 @@ def _load_equal(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
 
 def _branch(
     ev: Evaluator,
-    generate: Callable[[Evaluator, LoadOp, Coords], SSAValue],
+    generate: _Form,
     op: LoadOp,
     coords: Coords,
 ) -> Block:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-from tilewright.ir.types import element_of, i8, i16, i32, i64, is_float, vector_of, width_bits
+from tilewright.ir.types import element_of, i1, i8, i16, i32, i64, is_float, vector_of, width_bits
 from tilewright.ops.control_flow import ConditionOp, WhileOp, YieldOp
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.targets.cpu import ops as cpu
@@ -73,6 +73,24 @@ def may_be_two(ev: Evaluator, cuts: Sequence[Cut]) -> bool:
     )
 
 
+def are_two_here(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue | None:
+    """Whether a chunk with a cut has no other, an i1; None where it may have others.
+
+    Cuts of one division by no less than the chunk's lanes lie a chunk apart, unless the dividend
+    is such that each lane is a piece.
+    """
+    needed = needed_cuts(cuts)
+    if len(needed) != 1 or (needed[0].size or 0) < needed[0].step * ev.lanes:
+        return None
+    (cut,) = needed
+    return _holds(ev, cut, ev.element(cut.dividend, cut.coords, False))
+
+
+def second_piece(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue:
+    """The lane (i32) with which the second piece of a chunk begins that has two."""
+    return ev.emit.narrow(_length(ev, cuts), i32)
+
+
 def find_second(ev: Evaluator, cuts: Sequence[Cut]) -> tuple[SSAValue, SSAValue]:
     """A lane (i32) behind the first with which a piece may begin, and whether no other does (i1).
 
@@ -122,10 +140,10 @@ def load_two(
     coords: Coords,
     pieces: Pieces,
     masks: Sequence[SSAValue],
+    second: SSAValue,
 ) -> SSAValue:
-    """The vector of a load of two pieces, the second from `second_lane` on."""
-    emit, second = ev.emit, ev.second_lane
-    assert second is not None
+    """The vector of a load of two pieces, the second from the lane `second` (i32) on."""
+    emit = ev.emit
     places = [ev.element(op.operands[0], coords, False)]
     with ev.from_lane(second):
         following = ev.element(op.operands[0], coords, False)
@@ -249,21 +267,48 @@ def _resized(ev: Evaluator, lane: SSAValue, to: Attribute) -> SSAValue:
 def _length(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue:
     """How many lanes (i64, at least 1) follow the first one, itself included, before a cut."""
     emit = ev.emit
-    lengths = [_lanes_to(ev, cut) for cut in cuts]
+    lengths = [_lanes_to(ev, cut) for cut in needed_cuts(cuts)]
     least = lengths[0]
     for length in lengths[1:]:
         least = emit.integer("minsi", least, length)
     return least
 
 
+def needed_cuts(cuts: Sequence[Cut]) -> list[Cut]:
+    """The cuts without those that lie where others do: by a multiple of another divisor."""
+    return [cut for cut in cuts if not any(_has_all_of(other, cut) for other in cuts)]
+
+
+def _has_all_of(cut: Cut, other: Cut) -> bool:
+    """Whether another cut of the same dividend lies only where this one does."""
+    if cut.size is None or other.size is None or not 0 < cut.size < other.size:
+        return False
+    return other.size % cut.size == 0 and _kind(cut) == _kind(other)
+
+
+def _kind(cut: Cut) -> tuple[object, ...]:
+    """All but what it is divided by. Shifts round negative numbers otherwise than quotients."""
+    is_shift = isinstance(cut.divisor, int)
+    return cut.dividend, cut.coords, cut.step, cut.is_unsigned, is_shift
+
+
+def _holds(ev: Evaluator, cut: Cut, x: SSAValue) -> SSAValue:
+    """Whether the dividend `x` of a cut stays in range within a chunk, an i1."""
+    emit = ev.emit
+    last = (1 << width_bits(x.type) - 1) - 1 - cut.step * ev.lanes
+    if last < 0:
+        return emit.constant(i1, 0)
+    holds = emit.compare("sle", x, emit.constant(x.type, last))
+    if not cut.is_unsigned:
+        return holds
+    return emit.integer("andi", holds, emit.compare("sge", x, emit.constant(x.type, 0)))
+
+
 def _lanes_to(ev: Evaluator, cut: Cut) -> SSAValue:
     """The lanes (i64, at least 1) up to the next cut of a dividend."""
     emit = ev.emit
     x = ev.element(cut.dividend, cut.coords, False)
-    last = (1 << width_bits(x.type) - 1) - 1 - cut.step * ev.lanes
-    if last < 0:
-        return emit.constant(i64, 1)
-    holds = emit.compare("sle", x, emit.constant(x.type, last))
+    holds = _holds(ev, cut, x)
     if isinstance(cut.divisor, int):
         left = emit.integer("andi", x, emit.constant(x.type, cut.divisor - 1))
         steps = emit.integer("subi", emit.constant(i64, cut.divisor), emit.widen(left))
@@ -271,8 +316,6 @@ def _lanes_to(ev: Evaluator, cut: Cut) -> SSAValue:
         d = ev.element(cut.divisor, cut.coords, False)
         zero = emit.constant(x.type, 0)
         holds = emit.integer("andi", holds, emit.compare("sgt", d, zero))
-        if cut.is_unsigned:
-            holds = emit.integer("andi", holds, emit.compare("sge", x, zero))
         left = emit.widen(emit.integer("remsi", x, d))
         # Rounded towards zero, quotients below zero end at a multiple, and others before one.
         is_above = emit.compare("sgt", x, emit.integer("subi", zero, d))
