@@ -78,7 +78,10 @@ def binary(x, y, out, n, OP: tl.constexpr, BLOCK: tl.constexpr):
 def shifts(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a = tl.load(x + i, mask=i < n, other=0)
-    tl.store(out + i, (a >> 2) ^ (a << 3), mask=i < n)
+    # Amounts of every dtype that are negative, within the width, and beyond it.
+    by = (i % 97 - 8).to(out.dtype.element_ty)
+    b = (a >> by) ^ (a << (by + 1)) ^ (a << 64) ^ (a >> 65)
+    tl.store(out + i, (a >> 2) ^ (a << 3) ^ b, mask=i < n)
 
 
 @tilewright.jit
@@ -344,12 +347,19 @@ def _invert_case(dtype: np.dtype) -> Case:
 
 
 def _shift_case(dtype: np.dtype) -> Case:
+    bits = 8 * dtype.itemsize
+
     def inputs(rng: np.random.Generator) -> Values:
         return {"x": whole(rng, N, dtype), "out": blank(N, dtype), "n": N, "BLOCK": BLOCK_SIZE}
 
+    def shifted(i: int, x: int) -> int:
+        by = i % 97 - 8
+        left = x << (by + 1) if 0 <= by + 1 < bits else 0
+        return (x >> 2) ^ (x << 3) ^ (x >> (by if by >= 0 else bits)) ^ left ^ (x >> 65)
+
     def reference(a: SimpleNamespace) -> None:
-        two, three = dtype.type(2), dtype.type(3)
-        a.out[:] = (a.x >> two) ^ (a.x << three)
+        numbers = [shifted(i, int(x)) % (1 << bits) for i, x in enumerate(a.x)]
+        a.out[:] = np.array(numbers, f"u{dtype.itemsize}").view(dtype)
 
     is_slow = dtype.itemsize in (2, 8)
     return Case(f"shifts-{short(dtype)}", shifts, GRID, inputs, reference, is_slow=is_slow)

@@ -78,12 +78,13 @@ def saturated(g: Expressions, kind: Kind, depth: int) -> Made:
 
 @form(2, dtypes=INTEGERS)
 def mixed_shift(g: Expressions, kind: Kind, depth: int) -> Made:
-    """A shift whose operands may differ in width and signedness."""
+    """A shift whose operands may differ in width and signedness, also by more than the width."""
     left, right = g.rng.choice(INTEGERS), g.rng.choice(INTEGERS)
     x = g.expression(Kind(left, kind.shape), depth)[0]
     y = g.operand(Kind(right, kind.shape), depth)[0]
     sign = g.rng.choice((">>", ">>", "<<"))
-    return f"(({x}) {sign} (({y}) & 7)).to(tl.{kind.dtype})", 0
+    by = g.rng.choice((f"(({y}) & 7)", f"(({y}) & 7)", f"(({y}) & 127)", f"({y})"))
+    return f"(({x}) {sign} {by}).to(tl.{kind.dtype})", 0
 
 
 @form(2, shapes="VTU", dtypes=("float32",))

@@ -155,8 +155,8 @@ def _shift(g: Expressions, shape: str, depth: int) -> str:
     dtype, sign = g.rng.choice(INTEGERS), g.rng.choice(("<<", ">>"))
     x, y = g.integer(shape, depth), g.integer(shape, 0)
     if g.rng.random() < 0.5:
-        return f"(({x}).to(tl.{dtype}) {sign} {g.rng.randint(0, 7)})"
-    return f"(({x}).to(tl.{dtype}) {sign} (({y}).to(tl.{dtype}) & 7))"
+        return f"(({x}).to(tl.{dtype}) {sign} {g.rng.choice((*range(8), 8, 31, 32, 64))})"
+    return f"(({x}).to(tl.{dtype}) {sign} (({y}).to(tl.{dtype}) & {g.rng.choice((7, 7, 127))}))"
 
 
 @_form(_INTEGER_FORMS)

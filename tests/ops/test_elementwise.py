@@ -91,6 +91,20 @@ def test_shifts(dtype: np.dtype, rng: np.random.Generator) -> None:
 
 
 @each_integer
+def test_amounts_of_the_width_and_more_shift_out_all_bits(
+    dtype: np.dtype, rng: np.random.Generator
+) -> None:
+    a, bits = integers(rng, dtype), 8 * dtype.itemsize
+    by = rng.choice([bits, bits + 1, 127, -1, -bits], SHAPE).astype(dtype)
+    (left,) = apply("arith.shli", [a, by], (SHAPE, dtype))
+    (arithmetic,) = apply("arith.shrsi", [a, by], (SHAPE, dtype))
+    (logical,) = apply("arith.shrui", [a, by], (SHAPE, dtype))
+    assert not left.any()
+    assert not logical.any()
+    assert np.array_equal(arithmetic, np.where(a < 0, -1, 0))
+
+
+@each_integer
 def test_high_product_is_that_of_unsigned_integers(
     dtype: np.dtype, rng: np.random.Generator
 ) -> None:

@@ -18,7 +18,7 @@ from tilewright.codegen.rules.compute_types import (
     widened,
 )
 from tilewright.ir import types as ir
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp, constant_of
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.comparisons import CmpFOp, CmpIOp
 from tilewright.ops.elementwise.ir import (
@@ -98,10 +98,22 @@ def _integer(ctx: EmitContext, op: Operation) -> None:
 @DEFAULT_RULES.register(*_ops(_SHIFTS))
 def _shift(ctx: EmitContext, op: Operation) -> None:
     lhs, rhs = op.operands
-    kind = llvm_type(rhs.type)
-    limit = constant_text(ir.width_bits(rhs.type) - 1, rhs.type)
-    amount = ctx.fn.value(f"and {kind} {ctx.value(rhs)}, {limit}")
-    ctx.define(op, ctx.fn.value(f"{_SHIFTS[op.name]} {ctx.typed(lhs)}, {amount}"))
+    name, by, width = _SHIFTS[op.name], constant_of(rhs), ir.width_bits(rhs.type)
+    if by is not None and 0 <= by < width:
+        ctx.define(op, ctx.fn.value(f"{name} {ctx.typed(lhs)}, {ctx.value(rhs)}"))
+        return
+    # LLVM leaves an amount of the width or more undefined; here all bits are shifted out.
+    kind, last = llvm_type(rhs.type), constant_text(width - 1, rhs.type)
+    if name == "ashr":
+        function = f"@llvm.umin.{suffix(rhs.type)}"
+        least = ctx.fn.value(f"call {kind} {function}({ctx.typed(rhs)}, {kind} {last})")
+        ctx.define(op, ctx.fn.value(f"ashr {ctx.typed(lhs)}, {least}"))
+        return
+    shifted = ctx.fn.value(f"{name} {ctx.typed(lhs)}, {ctx.value(rhs)}")
+    fits = ctx.fn.value(f"icmp ule {ctx.typed(rhs)}, {last}")
+    mask = llvm_type(ir.with_element(rhs.type, ir.i1))
+    zero = constant_text(0, lhs.type)
+    ctx.define(op, ctx.fn.value(f"select {mask} {fits}, {kind} {shifted}, {kind} {zero}"))
 
 
 @DEFAULT_RULES.register(*_ops(_INTEGER_EXTREMA))

@@ -29,7 +29,7 @@ from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, Unsplat
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, INTEGER_BINARY_OPS, FmaOp, SelectOp
-from tilewright.ops.elementwise.reference import odd_sum, unsigned
+from tilewright.ops.elementwise.reference import odd_sum
 from tilewright.ops.extern.ir import ExternElementwiseOp
 from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.matmul.ir import DotOp, multiply_add
@@ -39,9 +39,7 @@ from tilewright.ops.shape import ir as shapes
 from tilewright.support.errors import BrokenPromise
 
 _DIVISIONS = tuple(ELEMENTWISE[f"arith.{name}"] for name in ("divsi", "divui", "remsi", "remui"))
-_SHIFTS = tuple(ELEMENTWISE[f"arith.{name}"] for name in ("shli", "shrsi", "shrui"))
-_PARTIAL = (*_DIVISIONS, *_SHIFTS)
-_TOTAL_INTEGER = tuple(op for op in INTEGER_BINARY_OPS if op not in _PARTIAL)
+_TOTAL_INTEGER = tuple(op for op in INTEGER_BINARY_OPS if op not in _DIVISIONS)
 
 
 @TILE_RULES.plain.register(*ops_of(shapes), MakeRangeOp, UnsplatOp, SelectOp, GatherOp)
@@ -109,19 +107,16 @@ def on_integers(operation: Operation, preparation: Preparation) -> PlainFunction
     return evaluate
 
 
-@TILE_RULES.plain.register(*_PARTIAL)
+@TILE_RULES.plain.register(*_DIVISIONS)
 def on_some_integers(operation: Operation, preparation: Preparation) -> PlainFunction:
-    """The rule of a division or shift, which some right operands leave undefined."""
+    """The rule of a division, which some right operands leave undefined."""
     total = on_integers(operation, preparation)
-    bits = 8 * dtype_of(operation.operands[0].type).itemsize
-    is_division = isinstance(operation, _DIVISIONS)
 
     def evaluate(program: Program, lhs: Array, rhs: Array) -> Array:
-        bad = rhs == 0 if is_division else unsigned(rhs) >= bits
+        bad = rhs == 0
         if np.any(bad):
             program.make_poison(np.broadcast_to(bad, np.broadcast(lhs, rhs).shape))
-            if is_division:
-                program.note_division(operation)
+            program.note_division(operation)
         return total(program, lhs, rhs)
 
     return evaluate

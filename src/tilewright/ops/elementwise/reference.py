@@ -56,9 +56,24 @@ def unsigned_remainder(lhs: Array, rhs: Array) -> Array:
     return lhs % nonzero(rhs)
 
 
-def mask_shift(shift: Array) -> Array:
-    """A shift amount without the bits that exceed the width."""
-    return shift & (shift.dtype.itemsize * 8 - 1)
+def shift_left(array: Array, by: Array) -> Array:
+    """`array << by`; an amount of the width or more, or a negative one, shifts out all bits."""
+    amount, is_within = _amount_within(by)
+    return np.where(is_within, np.left_shift(array, amount), array.dtype.type(0))
+
+
+def shift_right(array: Array, by: Array) -> Array:
+    """`array >> by`; of amounts that shift out all bits the sign is left, or 0 if unsigned."""
+    amount, is_within = _amount_within(by)
+    shifted = np.right_shift(array, amount)
+    return shifted if array.dtype.kind == "i" else np.where(is_within, shifted, 0 * shifted)
+
+
+def _amount_within(by: Array) -> tuple[Array, Array]:
+    """Amounts with the width less one for those beyond it, and which are not."""
+    last = 8 * by.dtype.itemsize - 1
+    is_within = unsigned(by) <= last
+    return np.where(is_within, by, by.dtype.type(last)), is_within
 
 
 def high_product(lhs: Array, rhs: Array) -> Array:

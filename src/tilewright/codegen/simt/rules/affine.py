@@ -139,7 +139,7 @@ def _shift(ctx: SimtContext, op: Operation) -> None:
         ctx.emit_default(op)
         return
     combined = _Combined(ctx, element_type(op.results[0].type))
-    factor = 1 << (int(distance) % combined.bits)
+    factor = 1 << int(distance) if int(distance) < combined.bits else 0
 
     def combine(x: Affine, _: Affine) -> str:
         return combined.sum(combined.binary("mul", x[0], str(factor)), x[1] * factor)

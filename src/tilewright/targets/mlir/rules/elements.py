@@ -108,10 +108,17 @@ def _shift(code: Code, op: Operation, operands: Sequence[str]) -> str:
     kind, width = type_text(op.results[0].type), width_bits(op.results[0].type)
     value, amount = operands
     constant = constant_of(op.operands[1])
-    if constant is None or not 0 <= constant < width:
-        # Where the amount is less than the width this changes nothing.
-        amount = code.value(f"arith.andi {amount}, {code.constant(kind, width - 1)} : {kind}")
-    return code.value(f"{op.name} {value}, {amount} : {kind}")
+    if constant is not None and 0 <= constant < width:
+        return code.value(f"{op.name} {value}, {amount} : {kind}")
+    # The dialect leaves an amount of the width or more undefined; here all bits are shifted out.
+    last = code.constant(kind, width - 1)
+    least = code.value(f"arith.minui {amount}, {last} : {kind}")
+    shifted = code.value(f"{op.name} {value}, {least} : {kind}")
+    if op.name == "arith.shrsi":
+        return shifted
+    fits = code.value(f"arith.cmpi ule, {amount}, {last} : {kind}")
+    zero = code.constant(kind, 0)
+    return code.value(f"arith.select {fits}, {shifted}, {zero} : {kind}")
 
 
 @ELEMENT_RULES.register(*_ops(_DIVISIONS))
