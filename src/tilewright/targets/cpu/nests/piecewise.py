@@ -4,8 +4,9 @@
 
 Where no cut lies between the lanes of a chunk, which one division for each cut tells, the access is
 a vector's, or one element for all lanes. Else it is done piece by piece, each a vector access whose
-mask lets the piece's lanes through. A division by what is not positive, and a dividend that could
-overflow within a chunk, make each lane a piece of its own.
+mask lets the piece's lanes through; of a load that can only have two pieces without a loop. A
+division by what is not positive, and a dividend that could overflow within a chunk, make each lane
+a piece of its own.
 """
 
 from __future__ import annotations
