@@ -105,14 +105,12 @@ def _shift(ctx: EmitContext, op: Operation) -> None:
     # LLVM leaves an amount of the width or more undefined; here all bits are shifted out.
     kind, last = llvm_type(rhs.type), constant_text(width - 1, rhs.type)
     if name == "ashr":
-        function = f"@llvm.umin.{suffix(rhs.type)}"
-        least = ctx.fn.value(f"call {kind} {function}({ctx.typed(rhs)}, {kind} {last})")
-        ctx.define(op, ctx.fn.value(f"ashr {ctx.typed(lhs)}, {least}"))
+        call = f"call {kind} @llvm.umin.{suffix(rhs.type)}({ctx.typed(rhs)}, {kind} {last})"
+        ctx.define(op, ctx.fn.value(f"ashr {ctx.typed(lhs)}, {ctx.fn.value(call)}"))
         return
     shifted = ctx.fn.value(f"{name} {ctx.typed(lhs)}, {ctx.value(rhs)}")
     fits = ctx.fn.value(f"icmp ule {ctx.typed(rhs)}, {last}")
-    mask = llvm_type(ir.with_element(rhs.type, ir.i1))
-    zero = constant_text(0, lhs.type)
+    mask, zero = llvm_type(ir.with_element(rhs.type, ir.i1)), constant_text(0, lhs.type)
     ctx.define(op, ctx.fn.value(f"select {mask} {fits}, {kind} {shifted}, {kind} {zero}"))
 
 
