@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz import (
+    test_across,
     test_carried_masks,
     test_masked_rows,
     test_masked_tiles,
@@ -21,6 +22,7 @@ from tilewright.runtime.drivers import load_driver
 from tilewright.support.dataclass import replace
 
 FORMS = {
+    "across": test_across.check,
     "carried masks": test_carried_masks.check,
     "masked rows": test_masked_rows.check,
     "masked tiles": test_masked_tiles.check,

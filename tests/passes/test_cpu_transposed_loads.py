@@ -69,6 +69,35 @@ def test_a_tile_that_is_transposed_is_read_along_its_rows(kernel: tilewright.JIT
     assert count(module, "cpu.alloc") >= 1
 
 
+@pytest.mark.parametrize("kernel", [transpose, transpose_tile])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+def test_a_transposed_tile_is_written_in_whole_vectors(
+    kernel: tilewright.JITFunction, dtype: str
+) -> None:
+    x = np.zeros(1, dtype)
+    module, _ = nests(kernel, x=x, out=x, rows=100, columns=100, M=64, N=64)
+    assert count(module, "cpu.scatter") == count(module, "cpu.gather") == 0
+    assert count(module, "cpu.shuffle") > 0
+
+
+@tilewright.jit
+def transpose_twice(x, out, along, M: tl.constexpr, N: tl.constexpr):
+    """out[c, r] = along[r, c] = x[r, c]."""
+    r, c = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tile = tl.load(x + r * N + c)
+    tl.store(out + c * M + r, tile)
+    tl.store(along + r * N + c, tile)
+    tl.store(along + M * N + r * N + c, tl.reshape(tl.reshape(tile, [M * N]), [M, N]))
+
+
+def test_a_transposed_tile_that_others_read_by_rows(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((32, 64)).astype(np.float32)
+    out, along = np.zeros((64, 32), np.float32), np.zeros((2, 32, 64), np.float32)
+    transpose_twice[(1,)](x, out, along, M=32, N=64)
+    np.testing.assert_array_equal(out, x.T)
+    np.testing.assert_array_equal(along, np.stack((x, x)))
+
+
 def test_a_number_for_each_row_needs_no_detour() -> None:
     _, report = nests(add_bias, x=F32, bias=F32, out=F32, M=16, N=64)
     assert len(report.nests) == 1

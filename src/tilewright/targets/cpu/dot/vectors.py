@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.targets.cpu.transposition import PART_BITS, transposed
 
 # By definition: the widths of the types.
 ELEMENT_BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32, "i16": 16, "i8": 8}
@@ -208,73 +209,12 @@ def interleave(fn: FunctionBuilder, lanes: int, type_: str, rows: Sequence[str])
 
 
 def transpose(fn: FunctionBuilder, lanes: int, type_: str, rows: Sequence[str]) -> list[str]:
-    """The columns of a square of `lanes` vectors of `lanes` lanes each.
+    """The columns of a square of `lanes` vectors of `lanes` lanes each: see `transposition.py`."""
 
-    Two steps, as the hardware likes it: unpack inside each 128-bit part, then move whole
-    128-bit parts between vectors, so no shuffle needs an index register.
-    *Constraints* `lanes` is a power of two, at most 16 parts.
-    """
-    part = 128 // ELEMENT_BITS[type_]
-    unpacked: list[str] = []
-    for first in range(0, lanes, part):
-        unpacked += _transpose_parts(fn, lanes, type_, rows[first : first + part])
-    columns = [""] * lanes
-    for element in range(part):
-        moved = _transpose_blocks(fn, lanes, type_, unpacked[element::part], part)
-        for block, value in enumerate(moved):
-            columns[block * part + element] = value
-    return columns
+    def pick(low: str, high: str, indices: list[int]) -> str:
+        return shuffle(fn, lanes, type_, low, high, indices)
 
-
-def _transpose_parts(fn: FunctionBuilder, lanes: int, type_: str, rows: Sequence[str]) -> list[str]:
-    """Transpose the square that `rows` have in each 128-bit part.
-
-    Unpacking row i with row i + n/2 and recursing on both halves is a perfect shuffle.
-    """
-    part = len(rows)
-    if part == 1:
-        return list(rows)
-    stages = part.bit_length() - 1
-    current = list(rows)
-    for _ in range(stages):
-        paired = zip(current[: part // 2], current[part // 2 :], strict=True)
-        current = [
-            shuffle(fn, lanes, type_, low, high, _unpack(lanes, part, upper))
-            for low, high in paired
-            for upper in (False, True)
-        ]
-    return current
-
-
-def _unpack(lanes: int, part: int, upper: bool) -> list[int]:
-    start = part // 2 if upper else 0
-    return [
-        source * lanes + base + start + lane
-        for base in range(0, lanes, part)
-        for lane in range(part // 2)
-        for source in (0, 1)
-    ]
-
-
-def _transpose_blocks(
-    fn: FunctionBuilder, lanes: int, type_: str, rows: Sequence[str], part: int
-) -> list[str]:
-    """Transpose the square of 128-bit parts of `rows` (as many rows as parts)."""
-    count = len(rows)
-    current = list(rows)
-    for _ in range(count.bit_length() - 1):
-        pairs = list(zip(current[0::2], current[1::2], strict=True))
-        current = [
-            shuffle(fn, lanes, type_, first, second, _every_other(lanes, part, odd))
-            for odd in (False, True)
-            for first, second in pairs
-        ]
-    return current
-
-
-def _every_other(lanes: int, part: int, odd: bool) -> list[int]:
-    start = part if odd else 0
-    return [base + lane for base in range(start, 2 * lanes, 2 * part) for lane in range(part)]
+    return transposed(lanes, PART_BITS // ELEMENT_BITS[type_], rows, pick)
 
 
 def whole_and_rest(

@@ -39,6 +39,14 @@ from tilewright.targets.cpu.schedule.roots import Root
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 
+@dataclass(frozen=True)
+class Square:
+    """Vectors of `side` lanes are made for `side` rows along `dim` at once: see `squares.py`."""
+
+    dim: int
+    side: int
+
+
 @dataclass
 class Nest:
     """One nest under construction: roots over `space`, vectors along `lane_dim`."""
@@ -57,6 +65,7 @@ class Nest:
     fetcher: Fetcher | None = None
     fold_end: FoldEnd | None = None
     cuts: tuple[Cut, ...] = ()
+    square: Square | None = None
 
     @property
     def space(self) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from tilewright.targets.cpu.nests.full_chunks import Prefix, find_prefixes
 from tilewright.targets.cpu.nests.lane_loops import Nest, in_chunk, lane_chunks, loop_over
 from tilewright.targets.cpu.nests.loop_order import NestBody, choose_lane_dim, choose_lanes, survey
 from tilewright.targets.cpu.nests.row_factors import row_factor, where_it_changes
+from tilewright.targets.cpu.nests.squares import emit_squares, find_square
 from tilewright.targets.cpu.nests.stores import Redirect
 from tilewright.targets.cpu.nests.summary import summary_of
 from tilewright.targets.cpu.schedule.fetches import Fetch
@@ -60,13 +61,16 @@ def emit_nest(
     lanes = 1 if lane_dim is None else choose_lanes(lowering, space[lane_dim], body)
     if lanes == 1:
         lane_dim = None
+    square = None if fetches else find_square(lowering, roots, body, lane_dim)
+    lanes = lanes if square is None else square.side
     block = Block()
     emit = Emitter(block, roots[0].op.location)
     nest = Nest(
         lowering, roots, body, lane_dim, lanes, Evaluator(lowering, emit, lanes, fresh=fresh)
     )
+    nest.square = square
     nest.body = body = _relabelled(nest)
-    nest.cuts = steady_cuts(nest)
+    nest.cuts = () if square else steady_cuts(nest)
     flag = _guard_stores(nest)
     if lane_dim is not None and body.num_ops <= _MAX_DOUBLED_OPS and _is_split(nest, is_rare):
         nest.prefixes = _usable_prefixes(nest)
@@ -102,6 +106,7 @@ def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
     prefixes = find_prefixes(nest.ev, nest.body.accesses) or ()
     inner = {dim for dim in (nest.fold_axis,) if dim != nest.lane_dim}
     inner |= set(nest.outer) if nest.cuts else set()
+    inner |= {nest.square.dim} if nest.square else set()
     moving = {
         prefix
         for prefix in prefixes
@@ -167,6 +172,9 @@ def _relabelled(nest: Nest) -> NestBody:
 def _emit_loops(nest: Nest) -> None:
     """The outer loops around whatever happens along lanes and fold axis."""
     axis = nest.fold_axis
+    if nest.square is not None:
+        emit_squares(nest, nest.square)
+        return
     if nest.cuts:
         cases = partial(for_each_case, nest, partial(_emit_down, nest, axis))
         down = partial(go_down, nest) if goes_down(nest) else cases

@@ -118,9 +118,10 @@ class KeptTiles:
         for step in self._steps:
             if step.roots:
                 across = transposed_loads(bufferization, step.roots)
-                found = set(filter(self._block.makes, across))
-                bufferization.crossed |= found
-                bufferization.stored |= found
+                found = {value: is_down for value, is_down in across if self._block.makes(value)}
+                bufferization.crossed.update(found)
+                bufferization.stored.update(found)
+                bufferization.turned |= {value for value, is_down in found.items() if is_down}
 
     def _keep_shared_values(self) -> None:
         """Materialise values that several steps, or a loop, would recompute at a price."""
