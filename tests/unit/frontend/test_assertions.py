@@ -10,7 +10,12 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tilewright.support.errors import CompileError, ConditionNotBoolean, DtypeNotAllowed
+from tilewright.support.errors import (
+    AssertionFailed,
+    CompileError,
+    ConditionNotBoolean,
+    DtypeNotAllowed,
+)
 
 
 def kernel_of(line: str, name: str) -> tilewright.JITFunction:
@@ -46,7 +51,18 @@ def test_an_assertion_without_a_condition_is_refused(
     assert not x.any()
 
 
-def test_an_empty_tuple_is_false() -> None:
-    kernel = kernel_of('assert (), "nothing"', "<assertion of nothing>")
-    with pytest.raises(CompileError, match="nothing"):
-        kernel[(1,)](np.zeros(1, np.float32), 3)
+@pytest.mark.parametrize("condition", ["()", "3 > 4", "None", "''"])
+def test_a_constant_that_is_false_is_reported_where_assertions_are_checked(condition: str) -> None:
+    kernel = kernel_of(f'assert {condition}, "nothing"', f"<assertion of {condition}>")
+    x = np.zeros(1, np.float32)
+    kernel[(1,)](x, 3)
+    assert x[0] == 1, "as in Triton, where published kernels state more than they need"
+    with pytest.raises(AssertionFailed, match="nothing"):
+        kernel[(1,)](x, 3, debug=True)
+
+
+def test_a_constant_that_is_true_is_no_failure() -> None:
+    kernel = kernel_of("assert 'text'", "<assertion of a text>")
+    x = np.zeros(1, np.float32)
+    kernel[(1,)](x, 3, debug=True)
+    assert x[0] == 1
