@@ -70,3 +70,35 @@ def test_quotients_by_one_number_are_exact(dtype: type, rng: np.random.Generator
         for actual, expected in zip(found, truncated(x, d), strict=True):
             wrong = actual != expected
             assert not wrong.any(), (d, x[wrong][:3], actual[wrong][:3], expected[wrong][:3])
+
+
+@tilewright.jit
+def by_constant(x, quotients, remainders, D: tl.constexpr, N: tl.constexpr):
+    """Quotients and remainders of a tile by a constant."""
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tile = tl.load(x + i)
+    tl.store(quotients + i, tile // D)
+    tl.store(remainders + i, tile % D)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_quotients_by_a_constant_are_exact(dtype: type, rng: np.random.Generator) -> None:
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    constants = [1, 2, 3, 7, 8, 49, 100, high, high - 1]
+    if low < 0:
+        constants += [-1, -2, -7, -8, low, low + 1]
+    for d in constants:
+        x = dividends(dtype, d, rng)
+        found = np.zeros((2, LANES), dtype)
+        by_constant[(1,)](x, *found, D=d, N=LANES)
+        for actual, expected in zip(found, truncated(x, d), strict=True):
+            wrong = actual != expected
+            assert not wrong.any(), (d, x[wrong][:3], actual[wrong][:3], expected[wrong][:3])
+
+
+@pytest.mark.parametrize("d", [8, 49, -7])
+def test_a_quotient_by_a_constant_takes_no_floats(d: int) -> None:
+    x = np.zeros(LANES, np.int32)
+    text = str(by_constant.warmup(x, x, x, D=d, N=LANES, grid=(1,)).asm["llir"])
+    assert "sdiv <" in text
+    assert "double" not in text

@@ -18,7 +18,7 @@ from tilewright.codegen.rules.compute_types import (
     widened,
 )
 from tilewright.ir import types as ir
-from tilewright.ops.creation.ir import ConstantOp, constant_of
+from tilewright.ops.creation.ir import ConstantOp, constant_of, splatted
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.comparisons import CmpFOp, CmpIOp
 from tilewright.ops.elementwise.ir import (
@@ -135,8 +135,8 @@ _DIVISIONS = {
 
 
 def _constant_divisor(op: Operation) -> bool:
-    divisor = op.operands[1].owner
-    return isinstance(divisor, ConstantOp) and divisor.splat_value() not in (0, -1)
+    divisor = op.operands[1]
+    return constant_of(splatted(divisor) or divisor) not in (None, 0, -1)
 
 
 def _safe_divisor(ctx: EmitContext, op: Operation, is_signed: bool) -> str:
