@@ -18,7 +18,7 @@ from tilewright.codegen.rules.compute_types import (
     widened,
 )
 from tilewright.ir import types as ir
-from tilewright.ops.creation.ir import ConstantOp, constant_of, splatted
+from tilewright.ops.creation.ir import ConstantOp, splatted_constant
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.comparisons import CmpFOp, CmpIOp
 from tilewright.ops.elementwise.ir import (
@@ -98,7 +98,7 @@ def _integer(ctx: EmitContext, op: Operation) -> None:
 @DEFAULT_RULES.register(*_ops(_SHIFTS))
 def _shift(ctx: EmitContext, op: Operation) -> None:
     lhs, rhs = op.operands
-    name, by, width = _SHIFTS[op.name], constant_of(rhs), ir.width_bits(rhs.type)
+    name, by, width = _SHIFTS[op.name], splatted_constant(rhs), ir.width_bits(rhs.type)
     if by is not None and 0 <= by < width:
         ctx.define(op, ctx.fn.value(f"{name} {ctx.typed(lhs)}, {ctx.value(rhs)}"))
         return
@@ -135,8 +135,7 @@ _DIVISIONS = {
 
 
 def _constant_divisor(op: Operation) -> bool:
-    divisor = op.operands[1]
-    return constant_of(splatted(divisor) or divisor) not in (None, 0, -1)
+    return splatted_constant(op.operands[1]) not in (None, 0, -1)
 
 
 def _safe_divisor(ctx: EmitContext, op: Operation, is_signed: bool) -> str:

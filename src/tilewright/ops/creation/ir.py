@@ -84,6 +84,11 @@ def splatted(value: SSAValue) -> SSAValue | None:
     return op.src if isinstance(op, SplatOp) else None
 
 
+def splatted_constant(value: SSAValue) -> int | float | None:
+    """`constant_of` a value, or of the scalar that every element of it is by a splat."""
+    return constant_of(splatted(value) or value)
+
+
 @irdl_op_definition
 class UnsplatOp(TileOp):
     """The one element of a tile of size 1, as a scalar."""

@@ -17,7 +17,7 @@ from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.analysis.reshapes import split_groups
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_float, shape_of
-from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, constant_of
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, splatted_constant
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.memory.ir import LoadOp
@@ -164,7 +164,7 @@ def own_cost(op: Operation) -> int:
         return times * sum(map(own_cost, _combine_ops(op)))
     found = _COSTS.get(op.name)
     if found is not None:
-        is_by_constant = len(op.operands) > 1 and constant_of(op.operands[1]) is not None
+        is_by_constant = len(op.operands) > 1 and splatted_constant(op.operands[1]) is not None
         return 2 if is_by_constant and not is_float(op.results[0].type) else found
     if op.name.startswith(("math.", "tt.extern_elementwise")):
         return 1 if op.name in _CHEAP_MATH else 10
