@@ -52,7 +52,7 @@ class Unravelled:
 
     def __init__(self, seed: int) -> None:
         rng = self.rng = random.Random(seed)
-        self.name = f"unravelled_{seed}"
+        self.name, self.number = f"unravelled_{seed}", seed
         self.size, self.dtype = rng.choice(SIZES), rng.choice(DTYPES)
         self.is_wide = rng.random() < 0.25
         self.start = rng.choice((0, 0, 5, 12345, -3, -100, "last"))
@@ -113,6 +113,8 @@ class Unravelled:
             else "",
         ]
         value = "v + u" if lines[-1] else "v"
+        # The numbers themselves, not only what lies there: in one kernel of three.
+        value = f"{value} + (a * 5 ^ b + c * 3)" if self.number % 3 == 0 else value
         lines.append(f"    tl.store(out + k, {value})")
         if not self.overlaps:
             lines.append(f"    tl.store(y + to + ({self.other}), v, mask={mask})")

@@ -123,12 +123,14 @@ def _choose_count(
 def for_each_case(nest: Nest, emit_rows: Callable[[], None]) -> None:
     """Emit the rows of a chunk for each number of pieces that it may have."""
     ev, cuts = nest.ev, nest.cuts
-    assumed, floor, limit = dict(ev.assumed), ev.emit.floor, ev.limit
+    assumed, nonnegative = dict(ev.assumed), set(ev.nonnegative)
+    floor, limit = ev.emit.floor, ev.limit
 
     def case(whole: bool, second: SSAValue | None = None) -> None:
         # What is computed or taken for granted in one case is not for the next one.
         ev.enter_chunk(ev.lanes)
         ev.assumed.update(assumed)
+        ev.nonnegative.update(nonnegative)
         ev.emit.floor, ev.limit = floor, limit
         ev.is_whole, ev.second_lane = (whole, frozenset(cuts)), second
         emit_rows()

@@ -17,7 +17,6 @@ from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import (
     element_of,
     i32,
-    i64,
     is_integer,
     is_pointer,
     shape_of,
@@ -26,7 +25,6 @@ from tilewright.ir.types import (
 )
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.elementwise.ir import SelectOp
-from tilewright.ops.indexing.ir import GatherOp as TileGatherOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.rules import RuleTable
 from tilewright.support.worklist import needed_first
@@ -70,7 +68,8 @@ class Evaluator:
     """Evaluates tiles in one nest; `lanes` elements per vector along the lane loop.
 
     `variables` holds each open loop's variable, or its fixed value; `fresh` are the tiles that
-    this nest makes and does not read back; `is_whole`, `second_lane`: `piecewise`.
+    this nest makes and does not read back; `is_whole`, `second_lane`: `piecewise`;
+    `nonnegative`: `dividends`.
     """
 
     lowering: Lowering
@@ -80,6 +79,7 @@ class Evaluator:
     fresh: set[SSAValue] = field(default_factory=set)
     accesses: dict[Operation, Access] = field(default_factory=dict)
     assumed: dict[tuple[SSAValue, Coords], SSAValue] = field(default_factory=dict)
+    nonnegative: set[tuple[SSAValue, Coords]] = field(default_factory=set)
     chunk: int = 0
     entered: int = 0
     is_streaming: bool = False
@@ -92,6 +92,7 @@ class Evaluator:
         self.lanes = lanes
         self.chunk = self.entered = self.entered + 1
         self.assumed.clear()
+        self.nonnegative.clear()
         self.emit.floor = 0
         self.limit = None
 
@@ -111,10 +112,10 @@ class Evaluator:
 
         What is the same in all lanes goes to a loop outside of the chunk's.
         """
-        assumed, self.assumed = self.assumed, {}
-        floor, self.emit.floor = self.emit.floor, 0
+        saved = self.assumed, self.nonnegative, self.emit.floor
+        self.assumed, self.nonnegative, self.emit.floor = {}, set(), 0
         yield
-        self.assumed, self.emit.floor = assumed, floor
+        self.assumed, self.nonnegative, self.emit.floor = saved
 
     def limit_lanes(self, start: SSAValue, bound: SSAValue) -> None:
         """Let accesses of this chunk touch only elements start + lane < bound."""
@@ -292,7 +293,7 @@ class Evaluator:
         if rule is not None:
             return rule(self, op, coords, wide)
         assert isinstance(op, ElementwiseOp), op.name
-        return self._elementwise(op, coords, wide)
+        return self.elementwise(op, coords, wide)
 
     def _stepped(self, value: SSAValue, coords: Coords) -> SSAValue | None:
         """An integer that moves by a constant from lane to lane: one splat and one addition."""
@@ -325,7 +326,8 @@ class Evaluator:
             first = combining.apply_combine(self.emit, op, first, element)
         return first
 
-    def _elementwise(self, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    def elementwise(self, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+        """What an elementwise op makes of its operands."""
         operands = [self.element(operand, coords, wide) for operand in op.operands]
         if op.name == "arith.andi" and any(v in self.emit.true_values for v in operands):
             return self.emit.integer("andi", operands[0], operands[1])
@@ -366,34 +368,3 @@ def _range(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue
 def _first_operand(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
     operand = op.operands[0]
     return ev.element(operand, coords if is_tile(operand) else (), wide)
-
-
-@ELEMENT_RULES.register(TileGatherOp)
-def _gather(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
-    """An element of a materialised tile whose index along one axis is a value."""
-    assert isinstance(op, TileGatherOp)
-    emit, axis = ev.emit, op.axis.value.data
-    buffer = ev.lowering.buffer(op.operands[0])
-    strides = buffer.strides()
-    others = [(c, s) for dim, (c, s) in enumerate(zip(coords, strides, strict=True)) if dim != axis]
-    rest = combine(others)
-    position = ev.element(op.operands[1], coords, wide)
-    kind = i64 if width_bits(position.type) == 64 else i32
-    position = emit.widen(position, kind)
-    is_wide = bool(shape_of(position.type))
-    lanes = ev.lanes if wide else 1
-    moves = rest.lane_scale() if wide else 0
-    pointer = emit.advance(buffer.base, ev.index(rest))
-    if strides[axis] != 1:
-        factor = emit.splat(emit.constant(kind, strides[axis]), lanes if is_wide else 1)
-        position = emit.integer("muli", position, factor)
-    if not is_wide and not moves:
-        element = emit.advance(pointer, position)
-        return emit.read(CpuLoadOp, (element,), buffer.element, NO_MASK, op.location)
-    offsets = emit.splat(position, lanes)
-    if moves:
-        offsets = emit.integer("addi", offsets, emit.iota(kind, lanes, moves))
-    result = vector_of(buffer.element, lanes)
-    limit = ev.limits()
-    sizes = segments(1, 1, len(limit), 0)
-    return emit.read(GatherOp, (pointer, offsets, *limit), result, sizes, op.location)

@@ -16,10 +16,17 @@ from dataclasses import field
 
 from xdsl.ir import Block, SSAValue
 
+from tilewright.ir.types import i32
 from tilewright.ops.control_flow import YieldOp
+from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import streaming
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coords, loop_coord
+from tilewright.targets.cpu.nests.dividends import (
+    Dividend,
+    are_nonnegative,
+    assume_nonnegative,
+)
 from tilewright.targets.cpu.nests.elements import guarded
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.fetching import Fetcher
@@ -61,6 +68,7 @@ class Nest:
     aside: dict[Root, Buffer] = field(default_factory=dict)
     scalars: list[tuple[SSAValue, SSAValue]] = field(default_factory=list)
     prefixes: tuple[Prefix, ...] = ()
+    dividends: tuple[Dividend, ...] = ()
     streams: bool = False
     fetcher: Fetcher | None = None
     fold_end: FoldEnd | None = None
@@ -139,7 +147,10 @@ def in_chunk(nest: Nest, chunk: tuple[int, int, int], inner: Callable[[], None])
 
 @dataclass(frozen=True)
 class Run:
-    """Chunks from `first` to `last`; in a full run the prefix masks are known to hold."""
+    """Chunks from `first` to `last`.
+
+    In a full run the prefix masks are known to hold, and the nest's dividends not to be negative.
+    """
 
     first: int | SSAValue
     last: int | SSAValue
@@ -153,13 +164,25 @@ def runs(nest: Nest, chunk: tuple[int, int, int]) -> list[Run]:
     emit = nest.ev.emit
     nest.ev.enter_chunk(lanes)
     last = _last_chunk(nest, start, size)
-    if not nest.prefixes:
+    if not (nest.prefixes or nest.dividends):
         return [Run(start, last, False)]
-    extent = full_extent(nest.ev, nest.prefixes, size)
+    extent = _full_extent(nest, size)
+    if not (nest.prefixes or isinstance(last, int)):
+        extent = emit.integer("minsi", extent, last)
     end = emit.integer("andi", extent, emit.index(-lanes))
     if start:
         end = emit.integer("maxsi", end, emit.index(start))
     return [Run(start, end, True), Run(end, last, False)]
+
+
+def _full_extent(nest: Nest, size: int) -> SSAValue:
+    """Of how many of `size` elements (i32) the assumptions of a full run hold."""
+    ev, emit = nest.ev, nest.ev.emit
+    extent = full_extent(ev, nest.prefixes, size) if nest.prefixes else emit.index(size)
+    if not nest.dividends:
+        return extent
+    holds = are_nonnegative(ev, nest.dividends, size)
+    return emit.pure(SelectOp, (holds, extent, emit.index(0)), i32)
 
 
 def _last_chunk(nest: Nest, start: int, size: int) -> int | SSAValue:
@@ -181,7 +204,9 @@ def enter_run(nest: Nest, run: Run, lanes: int) -> None:
     """Start evaluating the chunks of a run."""
     nest.ev.enter_chunk(lanes)
     if run.is_full:
-        assume(nest.ev, nest.prefixes)
+        assume_nonnegative(nest.ev, nest.dividends)
+        if nest.prefixes:
+            assume(nest.ev, nest.prefixes)
 
 
 def _loop(nest: Nest, run: Run, lanes: int, inner: Callable[[], None]) -> None:
@@ -198,9 +223,7 @@ def _stream(nest: Nest, size: int, inner: Callable[[], None]) -> None:
     ev, emit, lanes = nest.ev, nest.ev.emit, nest.lanes
     ev.enter_chunk(lanes)
     head = streaming.head_elems(ev, nest.roots, nest.coords())
-    extent = emit.index(size)
-    if nest.prefixes:
-        extent = full_extent(ev, nest.prefixes, size)
+    extent = _full_extent(nest, size)
     whole = emit.integer("andi", emit.integer("subi", extent, head), emit.index(-lanes))
     end = emit.integer("maxsi", emit.integer("addi", head, whole), head)
     large = streaming.is_large(ev, nest.roots, nest.coords(), head)

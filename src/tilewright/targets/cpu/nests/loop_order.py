@@ -40,6 +40,12 @@ from tilewright.targets.cpu.schedule.storage import row_major
 _HEAVY_STREAMS = 6
 _HEAVY_OPS = 60
 
+SIGNED_DIVISIONS = ("arith.divsi", "arith.remsi")
+
+
+Place = tuple[SSAValue, Coords]
+"""A tile and the index of the element that is asked for."""
+
 
 @dataclass(frozen=True)
 class MemoryAccess:
@@ -55,7 +61,8 @@ class MemoryAccess:
 class NestBody:
     """What evaluating a nest's roots touches and costs, before any code exists.
 
-    `cost`: vector instructions for each vector of elements, addresses not counted.
+    `cost`: vector instructions for each vector of elements, addresses not counted. `quotients`: the
+    results of signed divisions.
     """
 
     accesses: tuple[MemoryAccess, ...]
@@ -63,13 +70,15 @@ class NestBody:
     is_heavy: bool
     num_ops: int
     cost: int
+    quotients: tuple[Place, ...] = ()
 
 
 def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAValue]) -> NestBody:
     """Walk the expressions of a nest once."""
     accesses: dict[MemoryAccess, None] = {}
-    seen: set[tuple[SSAValue, Coords]] = set()
-    pending: list[tuple[SSAValue, Coords]] = []
+    quotients: list[Place] = []
+    seen: set[Place] = set()
+    pending: list[Place] = []
     widest, heavy, count, cost = 8, False, 0, 0
     for root in roots:
         start = tuple(loop_coord(dim) for dim in range(len(root.space)))
@@ -96,6 +105,8 @@ def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAVa
         assert op is not None and isinstance(value, OpResult)
         if is_plain_read(op):
             accesses[MemoryAccess(op.operands[0], coords, op)] = None
+        if op.name in SIGNED_DIVISIONS:
+            quotients.append((value, coords))
         count += 1
         heavy = heavy or own_cost(op) >= 10
         cost += 0 if bufferization.costs.is_symbolic(value) else num_instructions(op)
@@ -106,7 +117,7 @@ def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAVa
         for operand, _ in reads(op) or ():
             if is_tile(operand):
                 pending.extend((operand, place) for place in places)
-    return NestBody(tuple(accesses), widest, heavy, count, cost)
+    return NestBody(tuple(accesses), widest, heavy, count, cost, tuple(quotients))
 
 
 def stride_along(structure: AffineTiles, access: MemoryAccess, loop: int) -> Stride | None:

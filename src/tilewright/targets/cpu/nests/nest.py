@@ -10,10 +10,11 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.types import element_of
 from tilewright.support.dataclass import replace
-from tilewright.targets.cpu.nests import elements, hazards, streaming
+from tilewright.targets.cpu.nests import elements, gathers, hazards, streaming
 from tilewright.targets.cpu.nests.bodies import do_body
 from tilewright.targets.cpu.nests.columns import for_each_case, go_down, goes_down, steady_cuts
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, Coord
+from tilewright.targets.cpu.nests.dividends import Dividend, find_dividends
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.fetching import Fetcher
@@ -38,6 +39,9 @@ from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, Root, RootKind
 _MIN_CHUNKS = 3
 _MIN_ROWS = 8
 _MAX_DOUBLED_OPS = 80
+
+REGISTERED = (gathers,)
+"""Modules whose rules are the evaluator's."""
 
 
 def emit_nest(
@@ -74,6 +78,7 @@ def emit_nest(
     flag = _guard_stores(nest)
     if lane_dim is not None and body.num_ops <= _MAX_DOUBLED_OPS and _is_split(nest, is_rare):
         nest.prefixes = _usable_prefixes(nest)
+        nest.dividends = _usable_dividends(nest)
     if lane_dim is not None and space[lane_dim] >= _MIN_CHUNKS * lanes:
         nest.streams = not _is_redirected(nest) and streaming.is_stream(nest.ev, roots, body)
     for root in roots:
@@ -104,9 +109,7 @@ def _is_split(nest: Nest, is_rare: bool) -> bool:
 def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
     """The masks that split the lane loop: none if they change inside of it, along a fold."""
     prefixes = find_prefixes(nest.ev, nest.body.accesses) or ()
-    inner = {dim for dim in (nest.fold_axis,) if dim != nest.lane_dim}
-    inner |= set(nest.outer) if nest.cuts else set()
-    inner |= {nest.square.dim} if nest.square else set()
+    inner = _inner_loops(nest)
     moving = {
         prefix
         for prefix in prefixes
@@ -115,6 +118,25 @@ def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
     if any(prefix.loop is not None for prefix in moving):
         return ()
     return tuple(prefix for prefix in prefixes if prefix not in moving)
+
+
+def _usable_dividends(nest: Nest) -> tuple[Dividend, ...]:
+    """The dividends whose sign is asked for before the lane loop: none that change inside of it."""
+    if nest.square:
+        return ()
+    inner = _inner_loops(nest)
+    return tuple(
+        each
+        for each in find_dividends(nest.ev, nest.body.quotients)
+        if not any(loop in inner for coord in each.coords for loop, _ in coord.terms)
+    )
+
+
+def _inner_loops(nest: Nest) -> set[int]:
+    """The dimensions whose loops lie inside of the lane loop."""
+    inner = {dim for dim in (nest.fold_axis,) if dim is not None and dim != nest.lane_dim}
+    inner |= set(nest.outer) if nest.cuts else set()
+    return inner | ({nest.square.dim} if nest.square else set())
 
 
 def _fold_end(nest: Nest) -> FoldEnd | None:
@@ -166,7 +188,8 @@ def _relabelled(nest: Nest) -> NestBody:
         type(t)(t.value, tuple(relabel(c) for c in t.coords), t.op, t.is_store)
         for t in nest.body.accesses
     )
-    return replace(nest.body, accesses=accesses)
+    quotients = tuple((v, tuple(relabel(c) for c in place)) for v, place in nest.body.quotients)
+    return replace(nest.body, accesses=accesses, quotients=quotients)
 
 
 def _emit_loops(nest: Nest) -> None:
