@@ -79,9 +79,9 @@ def test_offsets_that_are_wider_are_refused(kernel: tilewright.JITFunction, at: 
     assert ".to(tl.int32)" in caught.value.hint
 
 
-@pytest.mark.parametrize("shape", [(1 << 31, 16), (1 << 40, 16), (8.5, 16), ("8", 16)])
-def test_a_descriptor_of_the_host_cuts_nothing_off(shape: tuple[object, object]) -> None:
+@pytest.mark.parametrize("shape", [(1 << 31, 16), (1 << 40, 16), (8.5, 16), ("8", 16), 17])
+def test_a_descriptor_of_the_host_cuts_nothing_off(shape: object) -> None:
     x = np.zeros((ROWS, COLUMNS), np.float32)
-    with pytest.raises(ShapeMismatch, match=r"does not fit int32|is no integer") as caught:
+    with pytest.raises(ShapeMismatch, match=r"does not fit int32|a sequence of integers") as caught:
         TensorDescriptor(x, shape, [COLUMNS, 1], [ROWS, COLUMNS])
     assert caught.value.argument == "shape"

@@ -47,8 +47,8 @@ class TensorDescriptor:
     def __setattr__(self, name: str, value: object) -> None:
         # As tuples they compare equal at the next launch, which then needs no other look.
         if name in _SEQUENCES:
-            value = tuple(_integer(name, entry) for entry in cast("Sequence[object]", value))
-        object.__setattr__(self, name, value)
+            value = _integers(name, cast("Sequence[SupportsIndex]", value))
+        self.__dict__[name] = value
 
     def __post_init__(self) -> None:
         size_bytes = _element_bytes(self.base)
@@ -96,11 +96,11 @@ class TensorDescriptor:
             )
 
     def _check_shape(self) -> None:
-        if any(extent < 1 for extent in self.shape):
+        if min(self.shape) < 1:
             raise ShapeMismatch(
                 f"TensorDescriptor: the shape {list(self.shape)} is empty", argument="shape"
             )
-        if any(extent > _MAX_EXTENT for extent in self.shape):
+        if max(self.shape) > _MAX_EXTENT:
             raise ShapeMismatch(
                 f"TensorDescriptor: in the shape {list(self.shape)} an extent does not fit int32, "
                 "as offsets have to",
@@ -143,13 +143,14 @@ class TensorDescriptor:
             )
 
 
-def _integer(name: str, value: object) -> int:
-    """An extent or stride. *Raises*: ShapeMismatch for what is no integer: nothing is cut off."""
+def _integers(name: str, values: Sequence[SupportsIndex]) -> tuple[int, ...]:
+    """Extents or strides. *Raises*: ShapeMismatch for what is no integer: nothing is cut off."""
     try:
-        return index(cast("SupportsIndex", value))
+        return tuple(map(index, values))
     except TypeError:
         raise ShapeMismatch(
-            f"TensorDescriptor: `{name}` holds {value!r}, which is no integer", argument=name
+            f"TensorDescriptor: `{name}` is {values!r}; it must be a sequence of integers",
+            argument=name,
         ) from None
 
 
@@ -157,7 +158,7 @@ def _element_bytes(base: object) -> int:
     """Bytes of one element, by `element_size()` (torch) or `itemsize`."""
     element_size = getattr(base, "element_size", None)
     if callable(element_size):
-        return int(str(element_size()))
+        return index(cast("SupportsIndex", element_size()))
     for holder in (base, getattr(base, "dtype", None)):
         size = getattr(holder, "itemsize", None)
         if isinstance(size, int):
@@ -171,7 +172,7 @@ def _strides_of(tensor: object) -> tuple[int, ...]:
     if callable(stride):
         found = stride()
         assert isinstance(found, tuple | list)
-        return tuple(int(s) for s in found)
+        return tuple(found)
     strides = getattr(tensor, "strides", None)
     if strides is None:
         raise ArgumentNotSupported(f"{type(tensor).__name__} has no strides")
