@@ -9,12 +9,13 @@ from tilewright.ir.types import i32, width_bits
 from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import constant_of
 
-_MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
+MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
+"""The features of a machine whose vector accesses take a mask for elements of any size."""
 
 
 def has_masks(machine: MachineModel) -> bool:
     """Whether a machine's vector accesses take a mask for elements of any size."""
-    return all(name in machine.enabled_features for name in _MASKED_ACCESSES)
+    return all(name in machine.enabled_features for name in MASKED_ACCESSES)
 
 
 def has_masked_loads(machine: MachineModel, element: Attribute) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 
@@ -27,6 +29,7 @@ from tilewright.targets.cpu.ops import (
 )
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules.narrow_gathers import gather_by_lanes, gathers_by_lanes
+from tilewright.targets.cpu.rules.whole_masks import is_branch, load_if, store_if
 from tilewright.targets.cpu.services import CpuServices
 
 
@@ -71,11 +74,15 @@ def _load(ctx: EmitContext, op: LoadOp) -> None:
     stored = memory_type(type_)
     kind, align = llvm_type(stored), alignment(op, type_)
     pointer = ctx.value(op.ptr)
-    if op.mask is None:
+
+    def plain() -> str:
         volatile = "volatile " if op.is_volatile is not None else ""
-        raw = ctx.fn.value(f"load {volatile}{kind}, ptr {pointer}, align {align}")
-    elif lanes_of(type_) is None:
-        raw = _guarded_load(ctx, op, kind, align)
+        return ctx.fn.value(f"load {volatile}{kind}, ptr {pointer}, align {align}")
+
+    if op.mask is None:
+        raw = plain()
+    elif is_branch(ctx, op.mask):
+        raw = load_if(ctx, op.mask, kind, _filler(ctx, op.other, type_), plain)
     else:
         function = f"@llvm.masked.load.{suffix(stored)}.p0"
         filler = _filler(ctx, op.other, type_)
@@ -84,41 +91,24 @@ def _load(ctx: EmitContext, op: LoadOp) -> None:
     ctx.define(op, from_memory(ctx, type_, raw))
 
 
-def _guarded_load(ctx: EmitContext, op: LoadOp, kind: str, align: int) -> str:
-    """A scalar load behind a branch: the address is not touched where the mask is false."""
-    assert op.mask is not None
-    fn = ctx.fn
-    filler = _filler(ctx, op.other, op.result.type)
-    before, then, end = fn.block, fn.new_label(), fn.new_label()
-    fn.branch_if(ctx.value(op.mask), then, end)
-    fn.place(then)
-    loaded = fn.value(f"load {kind}, ptr {ctx.value(op.ptr)}, align {align}")
-    fn.branch(end)
-    fn.place(end)
-    return fn.value(f"phi {kind} [ {loaded}, %{then} ], [ {filler}, %{before} ]")
-
-
 @CPU_RULES.register(StoreOp)
 def _store(ctx: EmitContext, op: StoreOp) -> None:
     type_ = op.value.type
     stored = memory_type(type_)
     kind, align = llvm_type(stored), alignment(op, type_)
     value, pointer = to_memory(ctx, op.value), ctx.value(op.ptr)
-    fn = ctx.fn
-    if op.mask is None:
+
+    def plain() -> None:
         hint = ", !nontemporal !0" if op.nontemporal is not None else ""
-        fn.emit(f"store {kind} {value}, ptr {pointer}, align {align}{hint}")
-        return
-    if lanes_of(type_) is None:
-        then, end = fn.new_label(), fn.new_label()
-        fn.branch_if(ctx.value(op.mask), then, end)
-        fn.place(then)
-        fn.emit(f"store {kind} {value}, ptr {pointer}, align {align}")
-        fn.branch(end)
-        fn.place(end)
-        return
-    arguments = f"{kind} {value}, ptr align {align} {pointer}, {ctx.typed(op.mask)}"
-    fn.emit(f"call void @llvm.masked.store.{suffix(stored)}.p0({arguments})")
+        ctx.fn.emit(f"store {kind} {value}, ptr {pointer}, align {align}{hint}")
+
+    if op.mask is None:
+        plain()
+    elif is_branch(ctx, op.mask):
+        store_if(ctx, op.mask, plain)
+    else:
+        arguments = f"{kind} {value}, ptr align {align} {pointer}, {ctx.typed(op.mask)}"
+        ctx.fn.emit(f"call void @llvm.masked.store.{suffix(stored)}.p0({arguments})")
 
 
 @CPU_RULES.register(PrefetchOp)
@@ -160,7 +150,7 @@ def _load_lanes(ctx: EmitContext, op: GatherOp) -> str:
         place = fn.value(f"getelementptr {element}, ptr {ctx.value(op.ptr)}, {index} {offset}")
         loaded = fn.value(f"load {element}, ptr {place}, align {align}")
         raw = fn.value(f"insertelement {vector} {raw}, {element} {loaded}, i64 {lane}")
-    return from_memory(ctx, type_, raw)
+    return raw
 
 
 def _lane_pointers(ctx: EmitContext, ptr: SSAValue, offsets: SSAValue, element: Attribute) -> str:
@@ -182,16 +172,14 @@ def _gather(
     function = f"@llvm.masked.gather.{suffix(stored)}.v{lanes}p0"
     lanes_text = f"<{lanes} x ptr> align {align} {pointers}, {_full_mask(ctx, mask, lanes)}"
     filler = _filler(ctx, other, type_)
-    raw = ctx.fn.value(f"call {kind} {function}({lanes_text}, {kind} {filler})")
-    return from_memory(ctx, type_, raw)
+    return ctx.fn.value(f"call {kind} {function}({lanes_text}, {kind} {filler})")
 
 
 def _gather_narrow(
     ctx: EmitContext, op: GatherOp | LoadPointersOp, place: tuple[str, SSAValue], mask: SSAValue
 ) -> str:
     stored = memory_type(op.result.type)
-    raw = gather_by_lanes(ctx, stored, place, mask, _filler(ctx, op.other, op.result.type))
-    return from_memory(ctx, op.result.type, raw)
+    return gather_by_lanes(ctx, stored, place, mask, _filler(ctx, op.other, op.result.type))
 
 
 def _scatter(ctx: EmitContext, value: SSAValue, pointers: str, mask: SSAValue | None) -> None:
@@ -207,30 +195,45 @@ def _scatter(ctx: EmitContext, value: SSAValue, pointers: str, mask: SSAValue | 
 
 @CPU_RULES.register(GatherOp)
 def _gather_offsets(ctx: EmitContext, op: GatherOp) -> None:
-    if op.mask is None and _gathers_slowly(ctx):
-        ctx.define(op, _load_lanes(ctx, op))
-        return
-    if op.mask is not None and gathers_by_lanes(memory_type(op.result.type)):
-        ctx.define(op, _gather_narrow(ctx, op, (ctx.value(op.ptr), op.offsets), op.mask))
-        return
-    element = ir.element_of(op.result.type)
-    pointers = _lane_pointers(ctx, op.ptr, op.offsets, element)
-    ctx.define(op, _gather(ctx, op.result.type, pointers, op.mask, op.other))
+    def gather(mask: SSAValue | None) -> str:
+        if mask is None and _gathers_slowly(ctx):
+            return _load_lanes(ctx, op)
+        if mask is not None and gathers_by_lanes(memory_type(op.result.type)):
+            return _gather_narrow(ctx, op, (ctx.value(op.ptr), op.offsets), mask)
+        element = ir.element_of(op.result.type)
+        pointers = _lane_pointers(ctx, op.ptr, op.offsets, element)
+        return _gather(ctx, op.result.type, pointers, mask, op.other)
+
+    _define_gathered(ctx, op, gather)
+
+
+@CPU_RULES.register(LoadPointersOp)
+def _gather_pointers(ctx: EmitContext, op: LoadPointersOp) -> None:
+    def gather(mask: SSAValue | None) -> str:
+        if mask is not None and gathers_by_lanes(memory_type(op.result.type)):
+            return _gather_narrow(ctx, op, ("", op.ptrs), mask)
+        return _gather(ctx, op.result.type, ctx.value(op.ptrs), mask, op.other)
+
+    _define_gathered(ctx, op, gather)
+
+
+def _define_gathered(
+    ctx: EmitContext, op: GatherOp | LoadPointersOp, gather: Callable[[SSAValue | None], str]
+) -> None:
+    """Gather under the mask of an op, or behind a branch without one."""
+    type_ = op.result.type
+    if op.mask is not None and is_branch(ctx, op.mask):
+        kind, filler = llvm_type(memory_type(type_)), _filler(ctx, op.other, type_)
+        raw = load_if(ctx, op.mask, kind, filler, lambda: gather(None))
+    else:
+        raw = gather(op.mask)
+    ctx.define(op, from_memory(ctx, type_, raw))
 
 
 @CPU_RULES.register(ScatterOp)
 def _scatter_offsets(ctx: EmitContext, op: ScatterOp) -> None:
     pointers = _lane_pointers(ctx, op.ptr, op.offsets, ir.element_of(op.value.type))
     _scatter(ctx, op.value, pointers, op.mask)
-
-
-@CPU_RULES.register(LoadPointersOp)
-def _gather_pointers(ctx: EmitContext, op: LoadPointersOp) -> None:
-    if op.mask is not None and gathers_by_lanes(memory_type(op.result.type)):
-        ctx.define(op, _gather_narrow(ctx, op, ("", op.ptrs), op.mask))
-        return
-    pointers = ctx.value(op.ptrs)
-    ctx.define(op, _gather(ctx, op.result.type, pointers, op.mask, op.other))
 
 
 @CPU_RULES.register(StorePointersOp)
