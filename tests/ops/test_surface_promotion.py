@@ -185,6 +185,12 @@ def test_signedness_chooses_the_op(operator: str, element: dtype, name: str) -> 
     assert emission.names()[-1] == name
 
 
+def test_a_product_of_conditions_is_their_conjunction() -> None:
+    emission = Emission()
+    product = binary(emission.builder, "Mult", emission.value(int1, 2), emission.value(int1, 2))
+    assert product.dtype == int1 and emission.names()[-1] == "arith.andi"
+
+
 def test_a_right_shift_copies_the_sign_of_its_left_operand() -> None:
     for left in INTEGERS:
         for right in INTEGERS:

@@ -165,6 +165,9 @@ def arithmetic(
     on_integers, on_floats = _ARITHMETIC[operator]
     if x.dtype.is_floating():
         return elementwise(b, on_floats, x, y)
+    if operator == "Mult" and x.dtype.is_bool():
+        # Masks are often written so; passes and targets know conjunctions.
+        return elementwise(b, _BITWISE["BitAnd"], x, y)
     if is_checked and _is_sanitizing(b):
         _assert_no_overflow(b, operator, x, y)
     return elementwise(b, on_integers, x, y)
