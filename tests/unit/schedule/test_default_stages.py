@@ -111,3 +111,29 @@ def test_the_engine_fills_two_slots_where_all_programs_keep_room(
 
 def test_a_loop_without_products_is_left_as_it_is() -> None:
     assert "tw.schedule" not in decided(total, (FLOATS, FLOATS, 4096), BLOCK=1024)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "slots"), [((32, 32, 32), 3), ((16, 64, 64), 3), ((32, 128, 64), 2)]
+)
+def test_products_of_single_warps_are_copied_ahead_by_threads(
+    blocks: tuple[int, int, int], slots: int
+) -> None:
+    sizes = dict(zip("MND", blocks, strict=True))
+    args = (HALVES, HALVES, FLOATS, 4096)
+    assert f"slots {slots} cp_async release wait" in decided(product, args, **sizes)
+    for said in (2, 4):
+        text = decided(product, args, **sizes, num_stages=said)
+        assert f"slots {said} cp_async release wait" in text
+        assert "tma" not in text
+
+
+def test_matrix_loads_read_the_slots_of_single_warps() -> None:
+    args, sizes = (HALVES, HALVES, FLOATS, 4096), {"M": 32, "N": 32, "D": 32}
+    ahead = stage_text(request_of(product, args, sizes), "t1")
+    staged = stage_text(request_of(product, args, sizes), "copy-async")
+    in_order = stage_text(request_of(product, args, {**sizes, "num_stages": 1}), "copy-async")
+    assert ahead.count("ttg.convert_layout") >= 2
+    assert staged.count("ttg.async_copy_global_to_local") == 6
+    assert staged.count("ttg.convert_layout") == ahead.count("ttg.convert_layout") - 2
+    assert "ttg.async_copy_global_to_local" not in in_order

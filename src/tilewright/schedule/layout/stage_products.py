@@ -25,7 +25,7 @@ def stage_product(
 ) -> Operation:
     """The op that computes a product from laid-out operands, and from those that it stages."""
     a, b, c = operands
-    shared_type = _swizzled if plan.instruction == "wgmma" else _row_by_row
+    shared_type = swizzled if plan.instruction == "wgmma" else _row_by_row
     if plan.a == SHARED:
         a = stage(a, shared_type(a, k_dim=1))
     if plan.b == SHARED:
@@ -41,8 +41,8 @@ def stage_product(
     return product
 
 
-def _swizzled(value: SSAValue, k_dim: int) -> SharedType:
-    """An operand of wgmma in shared memory, swizzled as the instruction reads it.
+def swizzled(value: SSAValue, k_dim: int) -> SharedType:
+    """An operand of tensor cores in shared memory, swizzled as wgmma and ldmatrix read it.
 
     16-bit operands are read along either dim, so they lie as their registers do; others along
     K alone.

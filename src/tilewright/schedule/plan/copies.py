@@ -86,6 +86,12 @@ def _no_copy(load: LoadOp, alloc: LocalAllocOp | None) -> str:
     return ""
 
 
+def is_copied_to(load: LoadOp, to: SharedType) -> bool:
+    """Whether a load that nothing else needs would be a copy to a shared tile of a type."""
+    is_plain = not is_volatile(load) and (load.other is None or is_zero(load.other))
+    return is_plain and copy_elems(load, to) > 0
+
+
 def _copy_elems(load: LoadOp, alloc: LocalAllocOp) -> int:
     assert isinstance(alloc.result.type, SharedType)
     return copy_elems(load, alloc.result.type)

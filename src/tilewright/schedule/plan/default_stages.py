@@ -24,6 +24,13 @@ Measured on an H200, 2026-11-22, fp16 8192³ by pointers: 128 x 256 x 64 350 TFL
 461 with 3 and 621 with 4; 128 x 128 x 64 495 with one, 577 with 2 and 521 with 4."""
 # Measured on an H200, 2026-11-22: see above.
 _DEEP, _SHALLOW = 4, 2
+_SMALL_STEP_BYTES = 16 << 10
+"""Tiles of one iteration below which products of single warps are best with 3 slots, else with 2.
+
+Measured on an H200, 2026-11-27, fp16, us with 1, 2, 3 and 4 slots: 4096³ in 32 x 32 x 32 (4 KiB)
+1960, 947, 911, 924, in 32 x 128 x 64 (20 KiB) 1180, 513, 594, 693; 16 x 4096 x 4096 in 16 x 64 x 64
+(10 KiB) 34.4, 19.6, 13.8, 16.1, in 16 x 64 x 128 (20 KiB) 29.5, 13.0, 12.3, 12.5."""
+_SMALL = 3  # Measured on an H200, 2026-11-27: see above.
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,7 @@ class LoopOfProducts:
     added to what it was an iteration before; `step_bytes` are the loaded tiles of an iteration,
     which come `by_engine` or are copied by the threads, `held_bytes` what lies beside them.
     `is_looked_up` says that the loop loads where its tiles are: rows that a table names.
+    `are_of_warps` says that single warps multiply, by `mma`.
     """
 
     loop: Operation
@@ -44,11 +52,14 @@ class LoopOfProducts:
     is_looked_up: bool
     held_bytes: int
     num_warps: int
+    are_of_warps: bool = False
 
     def default_stages(self, machine: MachineModel) -> int:
         """How many of its tiles are under way; 1 for none but its own."""
         if self.why_one(machine):
             return 1
+        if self.are_of_warps:
+            return _SMALL if self.step_bytes < _SMALL_STEP_BYTES else _SHALLOW
         is_deep = self.is_accumulating and self.step_bytes >= _DEEP_STEP_BYTES
         return _DEEP if is_deep else _SHALLOW
 

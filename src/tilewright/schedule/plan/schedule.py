@@ -18,7 +18,7 @@ from math import prod
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.ir.annotations import annotated
+from tilewright.ir.annotations import annotated, decided
 from tilewright.ir.effects import global_access
 from tilewright.ir.encoding import slot_step
 from tilewright.ir.locations import describe
@@ -42,6 +42,7 @@ from tilewright.ops.shape.ir import PermutingOp
 from tilewright.schedule.partition.warps import warps_of_program
 from tilewright.schedule.plan.anchors import anchors_of, by_engine, kind_of, require_anchors
 from tilewright.schedule.plan.default_stages import LoopOfProducts
+from tilewright.schedule.plan.products import is_half_matrix
 from tilewright.schedule.plan.read_schedule import together
 from tilewright.schedule.plan.verify_schedule import problems, require_legal
 from tilewright.support.dataclass import dataclass, replace
@@ -234,6 +235,7 @@ class _Loop:
             any(map(self._is_looked_up, self.loads)),
             held_bytes,
             num_warps,
+            self._are_of_warps,
         )
 
     def _is_looked_up(self, load: Operation) -> bool:
@@ -260,7 +262,12 @@ class _Loop:
 
     def _is_late(self, slots: int) -> bool:
         """Whether products run on into the next iteration: then what they read stays one longer."""
-        return slots >= _LATE_SLOTS and self._is_accumulating
+        return slots >= _LATE_SLOTS and self._is_accumulating and not self._are_of_warps
+
+    @property
+    def _are_of_warps(self) -> bool:
+        """Whether the products are instructions of single warps, which wait for each."""
+        return any(decided(op, ProductAttr).instruction == "mma" for op in self.products)
 
     def channels(self, slots: int, number: int) -> list[Channel]:
         """The rings that the loads fill: one of the copy engine, one of the threads."""
@@ -297,6 +304,9 @@ def _takes(user: Operation, tile: SSAValue) -> bool:
     plan = annotated(user, ProductAttr)
     if plan is None:
         return False
+    if plan.instruction == "mma" and not isinstance(tile.owner, PermutingOp):
+        # It takes registers, into which matrix loads read a slot.
+        return tile in user.operands[:2] and is_half_matrix(tile)
     places = zip(user.operands, (plan.a, plan.b), strict=False)
     mine = [place for value, place in places if value is tile]
     return bool(mine) and all(place == SHARED for place in mine)

@@ -22,6 +22,7 @@ from tilewright.schedule.partition.wait_late import WaitLate
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.schedule.pipeline.overlap_products import OverlapProducts
 from tilewright.schedule.pipeline.pipeline_loops import PipelineLoops
+from tilewright.schedule.pipeline.stage_operands import StageOperands
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.copies import DecideCopies
 from tilewright.schedule.plan.given import AnnotatePlan
@@ -84,6 +85,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         StageTensorMaps(),
         JoinWaits(),
         MarkVisible(options.may_overlap),
+        StageOperands(),
         DecideCopies(),
         PipelineLoops(TmaEngine()),
         CopyAsync(),

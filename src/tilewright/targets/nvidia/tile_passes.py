@@ -61,7 +61,17 @@ def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
         stages, groups = options.num_stages or 0, options.num_consumer_groups or 0
     is_eager = options.bulk_access == "always"
     loads_alone = options.bulk_access == "loads"
-    return (BulkAccess(machine, stages, groups, is_eager, leaves_open(options), loads_alone),)
+    return (
+        BulkAccess(
+            machine,
+            stages,
+            groups,
+            is_eager,
+            leaves_open(options),
+            loads_alone,
+            options.num_warps,
+        ),
+    )
 
 
 def _turned_copies(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
