@@ -137,3 +137,24 @@ def test_matrix_loads_read_the_slots_of_single_warps() -> None:
     assert staged.count("ttg.async_copy_global_to_local") == 6
     assert staged.count("ttg.convert_layout") == ahead.count("ttg.convert_layout") - 2
     assert "ttg.async_copy_global_to_local" not in in_order
+
+
+@tilewright.jit
+def decoding(q, k, v, out, N, M: tl.constexpr, KEYS: tl.constexpr, D: tl.constexpr):
+    rows, keys, depth = tl.arange(0, M), tl.arange(0, KEYS), tl.arange(0, D)
+    x = tl.load(q + rows[:, None] * D + depth[None, :])
+    acc = tl.zeros((M, D), tl.float32)
+    for start in range(0, N, KEYS):
+        turned = (start + keys)[None, :] * D + depth[:, None]
+        weights = tl.exp(tl.dot(x, tl.load(k + turned)))
+        at = (start + keys)[:, None] * D + depth[None, :]
+        acc = tl.dot(weights.to(tl.float16), tl.load(v + at), acc)
+    tl.store(out + rows[:, None] * D + depth[None, :], acc)
+
+
+@pytest.mark.parametrize(("keys", "slots"), [(16, 3), (64, 2), (256, 0)])
+def test_decoding_has_keys_on_their_way_as_long_as_two_programs_fit(keys: int, slots: int) -> None:
+    args = (HALVES, HALVES, HALVES, FLOATS, 4096)
+    text = decided(decoding, args, M=16, KEYS=keys, D=128)
+    assert (f"slots {slots} cp_async release wait" in text) is bool(slots)
+    assert ("tw.schedule" in text) is bool(slots)
