@@ -65,11 +65,18 @@ def device_of(value: object) -> Device | None:
     if callable(ask):
         kind, index = cast("tuple[int, int]", ask())
         return Device(_DLPACK_KINDS.get(int(kind), f"device type {int(kind)}"), int(index))
-    return Device("cpu") if hasattr(value, "data_ptr") else None
+    return _torch_device(value) if hasattr(value, "data_ptr") else None
 
 
 def _torch_device(value: object) -> Device:
+    """What `value.device` says, a `torch.device` or its text; the host where it says nothing.
+
+    A view of a tensor under other strides, which is no tensor, has one too.
+    """
     device = getattr(value, "device", None)
+    if isinstance(device, str):
+        kind, _, number = device.partition(":")
+        return Device(kind, int(number) if number.isdecimal() else None)
     kind, index = str(getattr(device, "type", "cpu")), getattr(device, "index", None)
     return Device(kind, index if isinstance(index, int) else None)
 

@@ -78,7 +78,9 @@ def is_gpu_array(value: object) -> bool:
     known = getattr(value, "is_cuda", None)
     if known is not None:
         return bool(known)
-    return hasattr(value, "__cuda_array_interface__")
+    device = getattr(value, "device", None)
+    is_named = str(getattr(device, "type", device)).startswith("cuda")
+    return is_named or hasattr(value, "__cuda_array_interface__")
 
 
 def _plain_tensor(value: object) -> _Tensor:

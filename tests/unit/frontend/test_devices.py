@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.frontend.devices import Device, DeviceMismatch, DevicePlacement, device_of, place
+from tilewright.runtime.snapshots import is_gpu_array
 
 HOST = np.zeros(4)
 
@@ -37,6 +38,22 @@ def test_every_protocol_says_where_an_array_is() -> None:
     assert device_of(dlpack) == Device("cuda", 1)
     assert device_of(descriptor) == Device("cuda", 1)
     assert device_of(5) is None
+
+
+def test_a_view_that_is_no_tensor_is_where_its_device_says() -> None:
+    def view(device: object) -> object:
+        return SimpleNamespace(data_ptr=lambda: 0, dtype="float32", device=device)
+
+    on_gpu, by_text = view(SimpleNamespace(type="cuda", index=1)), view("cuda:1")
+    assert device_of(on_gpu) == device_of(by_text) == Device("cuda", 1)
+    assert device_of(view("cuda")) == Device("cuda")
+    assert device_of(view("cpu")) == device_of(view(None)) == Device("cpu")
+    assert device_of(SimpleNamespace(data_ptr=lambda: 0)) == Device("cpu")
+    assert place("k", [("x", on_gpu), ("y", GPU1)]) == DevicePlacement("nvidia", 1)
+    assert is_gpu_array(on_gpu)
+    assert is_gpu_array(by_text)
+    assert not is_gpu_array(view("cpu"))
+    assert not is_gpu_array(HOST)
 
 
 def test_host_arrays_run_on_the_cpu_and_cuda_arrays_on_their_gpu() -> None:
