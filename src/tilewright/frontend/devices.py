@@ -55,7 +55,7 @@ def device_of(value: object) -> Device | None:
     """The device of an array, by whichever protocol it speaks; None for what is no array."""
     value = getattr(value, "base", value) if hasattr(value, "block_shape") else value
     if hasattr(value, "is_cuda") and hasattr(value, "device"):
-        return _torch_device(value)
+        return _said_device(value)
     if hasattr(value, "__cuda_array_interface__"):
         number = getattr(getattr(value, "device", None), "id", None)
         return Device("cuda", number if isinstance(number, int) else None)
@@ -65,10 +65,10 @@ def device_of(value: object) -> Device | None:
     if callable(ask):
         kind, index = cast("tuple[int, int]", ask())
         return Device(_DLPACK_KINDS.get(int(kind), f"device type {int(kind)}"), int(index))
-    return _torch_device(value) if hasattr(value, "data_ptr") else None
+    return _said_device(value) if hasattr(value, "data_ptr") else None
 
 
-def _torch_device(value: object) -> Device:
+def _said_device(value: object) -> Device:
     """What `value.device` says, a `torch.device` or its text; the host where it says nothing.
 
     A view of a tensor under other strides, which is no tensor, has one too.

@@ -78,9 +78,11 @@ def is_gpu_array(value: object) -> bool:
     known = getattr(value, "is_cuda", None)
     if known is not None:
         return bool(known)
-    device = getattr(value, "device", None)
-    is_named = str(getattr(device, "type", device)).startswith("cuda")
-    return is_named or hasattr(value, "__cuda_array_interface__")
+    if hasattr(value, "__cuda_array_interface__"):
+        return True
+    device = getattr(value, "device", "")
+    kind = device if isinstance(device, str) else getattr(device, "type", "")
+    return kind.startswith("cuda")
 
 
 def _plain_tensor(value: object) -> _Tensor:

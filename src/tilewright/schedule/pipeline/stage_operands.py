@@ -11,7 +11,6 @@ matrix loads read without conflicts.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 
 from tilewright.ir.edits import replace_by
 from tilewright.ir.encoding import has_layout
@@ -22,7 +21,7 @@ from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp, LocalAllocOp, LocalLoadOp
 from tilewright.schedule.layout.stage_products import swizzled
-from tilewright.schedule.plan.copies import is_copied_to
+from tilewright.schedule.plan.copies import no_copy_to
 from tilewright.schedule.plan.products import is_half_matrix
 from tilewright.support.dataclass import dataclass
 
@@ -51,16 +50,16 @@ class StageOperands(Pass):
 
 def _stage(load: LoadOp) -> None:
     """Put the tile of one load into shared memory, if an mma is all that takes it."""
-    conversion = _only_user(load.result)
+    conversion = load.result.get_user_of_unique_use()
     if not isinstance(conversion, ConvertLayoutOp) or conversion.parent is not load.parent:
         return
-    product = _only_user(conversion.result)
+    product = conversion.result.get_user_of_unique_use()
     if not isinstance(product, LaidOutDotOp) or product.product.data.instruction != "mma":
         return
     if not is_half_matrix(load.result) or not has_layout(load.result.type):
         return
     type_ = swizzled(load.result, k_dim=1 if product.operands[0] is conversion.result else 0)
-    if not is_copied_to(load, type_):
+    if no_copy_to(load, type_):
         return
     block = load.parent
     assert block is not None
@@ -71,8 +70,3 @@ def _stage(load: LoadOp) -> None:
     )
     block.insert_op_before(read, conversion)
     replace_by(conversion, read.results[0])
-
-
-def _only_user(value: SSAValue) -> object:
-    """The one op that takes a value; None where there are more."""
-    return value.get_user_of_unique_use()

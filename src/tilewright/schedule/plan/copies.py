@@ -77,19 +77,19 @@ def _no_copy(load: LoadOp, alloc: LocalAllocOp | None) -> str:
         return "its tile goes to shared memory in another block"
     if sum(1 for _ in load.result.uses) != 1:
         return "its tile is needed elsewhere, too"
+    assert isinstance(alloc.result.type, SharedType)
+    return no_copy_to(load, alloc.result.type)
+
+
+def no_copy_to(load: LoadOp, to: SharedType) -> str:
+    """Why a load that nothing else needs is no copy to a shared tile of a type; '' where it is."""
     if is_volatile(load):
         return "it is volatile"
     if not (load.other is None or is_zero(load.other)):
         return "a copy fills in zeros only"
-    if not _copy_elems(load, alloc):
+    if not copy_elems(load, to):
         return "no 4, 8 or 16 bytes of a lane are adjacent in both memories"
     return ""
-
-
-def is_copied_to(load: LoadOp, to: SharedType) -> bool:
-    """Whether a load that nothing else needs would be a copy to a shared tile of a type."""
-    is_plain = not is_volatile(load) and (load.other is None or is_zero(load.other))
-    return is_plain and copy_elems(load, to) > 0
 
 
 def _copy_elems(load: LoadOp, alloc: LocalAllocOp) -> int:
