@@ -62,6 +62,8 @@ class Unravelled:
         self.extents = tuple(rng.choice(EXTENTS) for _ in range(3))
         self.is_constant = rng.random() < 0.4
         self.overlaps = rng.random() < 0.4
+        # What surely starts at zero is taken apart in other ways than what may be negative.
+        self.origin = "" if self.start == 0 and self.number % 2 else "start + "
         self.parts = self._parts()
         self.index = self._index()
         self.other = self._index()
@@ -105,7 +107,7 @@ class Unravelled:
             "@tilewright.jit",
             f"def {self.name}(x, w, y, out, n, start, at, to, e0, e1, e2, s0, s1, s2):",
             f"    k = tl.arange(0, {self.size})",
-            f"    j = start + k{wide}",
+            f"    j = {self.origin}k{wide}",
             *(f"    {part}" for part in self.parts),
             f"    v = tl.load(x + at + ({self.index}), mask={mask}, other=3)",
             "    u = tl.load(w + (b + 2000), mask=k < n, other=1)"

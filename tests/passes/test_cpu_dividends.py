@@ -105,3 +105,46 @@ def test_what_is_known_not_to_be_negative_is_not_asked_for() -> None:
     assert "arith.remsi" not in str(kernel.asm["nests"])
     counted[(1,)](out, N=SIZE)
     np.testing.assert_array_equal(out, np.arange(SIZE) // 8 + np.arange(SIZE) % 8)
+
+
+@tilewright.jit
+def hashed(o, FACTOR: tl.constexpr, D: tl.constexpr, N: tl.constexpr):
+    """Products of numbers that count from zero: they wrap around, or not."""
+    i = tl.arange(0, N)
+    tl.store(o + i, i * FACTOR // D * 3 + (i * FACTOR % D ^ 5))
+
+
+@tilewright.jit
+def scattered(o, STEP: tl.constexpr, D: tl.constexpr, N: tl.constexpr):
+    """Blocks so far apart that all but the first few start where the product wrapped around."""
+    i = tl.program_id(0) * STEP + tl.arange(0, N)
+    k = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(o + k, i // D * 3 + (i % D ^ 5))
+
+
+def mixed(i: Array, d: int) -> Array:
+    """What both kernels store, divided towards zero."""
+    quotient = np.abs(i.astype(np.int64)) // d * np.sign(i)
+    with np.errstate(over="ignore"):
+        return (quotient * 3 + ((i - quotient * d) ^ 5)).astype(np.int32)
+
+
+@pytest.mark.parametrize("d", [8, 7, 129])
+@pytest.mark.parametrize("factor", [9, (1 << 31) // SIZE, (1 << 31) // SIZE + 9, 1103515245, -3])
+def test_products_of_what_is_not_negative_may_wrap_around(factor: int, d: int) -> None:
+    out = np.zeros(SIZE, np.int32)
+    hashed[(1,)](out, FACTOR=factor, D=d, N=SIZE)
+    with np.errstate(over="ignore"):
+        i = np.arange(SIZE, dtype=np.int32) * np.int32(factor)
+    np.testing.assert_array_equal(out, mixed(i, d))
+
+
+@pytest.mark.parametrize("d", [8, 7, 129])
+@pytest.mark.parametrize("step", [SIZE, 1 << 30, (1 << 31) - SIZE // 2])
+def test_the_numbers_of_programs_times_a_block_may_wrap_around(step: int, d: int) -> None:
+    out = np.zeros(4 * SIZE, np.int32)
+    scattered[(4,)](out, STEP=step, D=d, N=SIZE)
+    with np.errstate(over="ignore"):
+        first = np.arange(4, dtype=np.int32) * np.int32(step)
+        i = (first[:, None] + np.arange(SIZE, dtype=np.int32)).reshape(-1)
+    np.testing.assert_array_equal(out, mixed(i, d))

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.analysis.affine.tile import AffineTile
 from tilewright.analysis.facts import AxisFacts
+from tilewright.analysis.ranges import Ranges
 from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.op import Array, build
 from tilewright.ir.types import f32, i1, i8, i32, i64, pointer_to, tile_of
@@ -352,6 +353,7 @@ class Checker:
 
     def __init__(self, facts: AxisFacts, seed: int) -> None:
         self.facts = facts
+        self.ranges = Ranges()
         self.seed = seed
         self.checked = 0
         self.scalars: dict[SSAValue, int] = {}
@@ -376,6 +378,9 @@ class Checker:
         modulus = 1 << 8 * value.dtype.itemsize if value.dtype == np.int8 else 0
         is_number, value = value.dtype.kind == "i", value.astype(np.int64)
         self.checked += 1
+        if is_number:
+            least, most = self.ranges.of(result)
+            assert ((least <= value) & (value <= most)).all(), (self.seed, operation, least, most)
         if facts.constant is not None and is_number:
             assert (value == facts.constant).all(), (self.seed, operation, facts)
         if facts.is_nonnegative:

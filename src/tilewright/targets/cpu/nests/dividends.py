@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.types import element_of, i1, shape_of, vector_of, width_bits
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.support.dataclass import dataclass
@@ -37,14 +36,14 @@ class Dividend:
 
 def find_dividends(ev: Evaluator, quotients: Sequence[Place]) -> tuple[Dividend, ...]:
     """The dividends of a nest's signed divisions that move along the lanes and may be negative."""
-    structure = ev.lowering.bufferization.structure
+    structure, ranges = ev.lowering.bufferization.structure, ev.lowering.bufferization.ranges
     found: dict[Dividend, None] = {}
     for quotient, coords in quotients:
         op = owner(quotient)
-        if op is None or not _is_by_positive(structure, op):
+        if op is None or not _is_by_positive(ev, op):
             continue
         value = op.operands[0]
-        if structure.of(value).is_nonnegative:
+        if ranges.is_nonnegative(value):
             continue
         strides = zip(structure.strides(value), coords, strict=True)
         if any(s is not None and s.is_assumed for s, c in strides if c.lane_scale()):
@@ -55,11 +54,10 @@ def find_dividends(ev: Evaluator, quotients: Sequence[Place]) -> tuple[Dividend,
     return tuple(found)
 
 
-def _is_by_positive(structure: AffineTiles, op: Operation) -> bool:
+def _is_by_positive(ev: Evaluator, op: Operation) -> bool:
     """Whether a division is by a positive constant."""
-    uniform = structure.of(op.operands[1]).uniform()
-    divisor = None if uniform is None else uniform.as_int()
-    return divisor is not None and divisor > 0
+    least, most = ev.lowering.bufferization.ranges.of(op.operands[1])
+    return least == most > 0
 
 
 def are_nonnegative(ev: Evaluator, dividends: Sequence[Dividend], size: int) -> SSAValue:
@@ -83,9 +81,9 @@ def assume_nonnegative(ev: Evaluator, dividends: Sequence[Dividend]) -> None:
 
 @ELEMENT_RULES.register(*(ELEMENTWISE[name] for name in _UNSIGNED))
 def _divide(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
-    structure, dividend = ev.lowering.bufferization.structure, op.operands[0]
-    is_known = (dividend, coords) in ev.nonnegative or structure.of(dividend).is_nonnegative
-    if not (is_known and _is_by_positive(structure, op)):
+    ranges, dividend = ev.lowering.bufferization.ranges, op.operands[0]
+    is_known = (dividend, coords) in ev.nonnegative or ranges.is_nonnegative(dividend)
+    if not (is_known and _is_by_positive(ev, op)):
         return ev.elementwise(op, coords, wide)
     sides = [ev.element(operand, coords, wide) for operand in op.operands]
     lanes = ev.lanes if wide and any(shape_of(side.type) for side in sides) else 1

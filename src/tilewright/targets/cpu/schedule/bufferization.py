@@ -12,6 +12,7 @@ from dataclasses import field
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.analysis.ranges import Ranges
 from tilewright.ir.op import AccumulatingOp
 from tilewright.ir.regions import edges_given, is_control_flow
 from tilewright.ir.types import shape_of
@@ -89,6 +90,7 @@ class Bufferization:
     in_place: dict[SSAValue, SSAValue] = field(default_factory=dict)
     crossed: set[SSAValue] = field(default_factory=set)
     guarded: dict[Operation, dict[SSAValue, None]] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=Ranges)
     _flow: dict[Operation, Carried] = field(default_factory=dict)
 
     def evaluated_operands(self, op: Operation) -> list[SSAValue]:
