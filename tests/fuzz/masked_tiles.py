@@ -17,6 +17,16 @@ from tests.holes import before_a_hole
 HEADER = "import tilewright\nimport tilewright.language as tl\n\n\n"
 OUTPUTS = 3 * 1024 * 8
 """Elements of `out`: three tiles of the largest kind for each of two programs and some."""
+_CONJUNCTIONS = (
+    "({} & {})",
+    "(~(~{} | ~{}))",
+    "((~{} | ~{}) == 0)",
+    "((~{} | ~{}) == False)",
+    "tl.where({}, {}, False)",
+    "tl.where(~{}, False, {})",
+    "(tl.where(~({} & {}), 3, 8) > 5)",
+    "(({} * {}) > 0)",
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,12 @@ class MaskedProgram:
         others = ("flag[:, None]", "(c[None, :] >= r[:, None])", "(p >= 0)", "(c > 2)[None, :]")
         parts += [part for part in others if self.rng.random() < 0.15]
         self.rng.shuffle(parts)
-        return " & ".join(parts)
+        if self.rng.random() < 0.7:
+            return " & ".join(parts)
+        whole, *others = parts
+        for part in others:
+            whole = self.rng.choice(_CONJUNCTIONS).format(whole, part)
+        return whole
 
     def _repeated(self) -> str:
         """Pointers that are the same along rows or columns."""

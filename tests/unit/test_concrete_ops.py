@@ -28,6 +28,7 @@ SUBJECTS = {
         "ops/elementwise/ir",
         "ops/elementwise/comparisons",
     ),
+    "passes/conjoin_masks": ("ops/elementwise/ir", "ops/elementwise/comparisons"),
     "passes/describe_accesses": ("ops/memory/ir",),
     "passes/lower_block_pointers": ("ops/block_pointers/ir",),
     "passes/lower_descriptors": ("ops/descriptors/ir",),

@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.ir.effects import is_free
+
 Op = TypeVar("Op", bound=Operation)
 
 
@@ -26,3 +28,14 @@ def erase(op: Operation) -> None:
     """Take an op out of its block for good. Nothing uses its results."""
     op.detach()
     op.erase()
+
+
+def erase_unused(op: Operation) -> None:
+    """Erase an op that nobody needs, and what is left without use by that."""
+    if any(result.first_use is not None for result in op.results) or not is_free(op):
+        return
+    operands = list(op.operands)
+    erase(op)
+    for operand in operands:
+        if isinstance(operand.owner, Operation) and operand.owner.parent is not None:
+            erase_unused(operand.owner)

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilewright.ir.edits import erase
+from tilewright.ir.edits import erase_unused
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import ElementwiseOp, build
 from tilewright.ir.passes import Pass
@@ -225,7 +225,7 @@ def _branch(mask: Mask) -> None:
     last.parent.insert_op_before(branch, last)
     branch.results[0].name_hint = last.result.name_hint
     last.result.replace_all_uses_with(branch.results[0])
-    _erase_unused(last)
+    erase_unused(last)
 
 
 def _compute_in(block: Block, value: SSAValue, home: Block, made: dict[SSAValue, SSAValue]) -> None:
@@ -238,17 +238,6 @@ def _compute_in(block: Block, value: SSAValue, home: Block, made: dict[SSAValue,
     for operand in op.operands:
         _compute_in(block, operand, home, made)
     block.add_op(op.clone(made))
-
-
-def _erase_unused(op: Operation) -> None:
-    """Erase an op that nobody needs, and what is left without use by that."""
-    if any(result.first_use is not None for result in op.results) or not is_free(op):
-        return
-    operands = list(op.operands)
-    erase(op)
-    for operand in operands:
-        if isinstance(operand.owner, Operation) and operand.owner.parent is not None:
-            _erase_unused(operand.owner)
 
 
 class _Scalars:

@@ -23,7 +23,7 @@ from tilewright.ir.op import ViewOp
 from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.comparisons import NEGATED, CmpIOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
@@ -33,7 +33,6 @@ Places = tuple[int | None, ...]
 """For each dimension of a part of a mask, the one of the mask that it lies along, if any."""
 # The comparison of a difference with 0 that each predicate is, and that of the negated one.
 _SIGNED = frozenset(("slt", "sle", "sgt", "sge"))
-_NEGATED = {"slt": "sge", "sle": "sgt", "sgt": "sle", "sge": "slt"}
 _TURNED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
 _WIDE_BITS = 64
 
@@ -149,7 +148,7 @@ class _Reader:
         predicate, bits = op.predicate_name(), width_bits(op.lhs.type)
         if predicate not in _SIGNED or not is_integer(op.lhs.type) or bits < ADDRESS_BITS:
             return None
-        predicate = _NEGATED[predicate] if part.is_negated else predicate
+        predicate = NEGATED[predicate] if part.is_negated else predicate
         left, right = self._tiles.of(op.lhs), self._tiles.of(op.rhs)
         difference = _difference(left, right)
         start = difference.start()

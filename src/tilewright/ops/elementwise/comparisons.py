@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.irdl import (
@@ -33,6 +35,9 @@ _CMPI = {
 
 INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
+_PAIRS = (("eq", "ne"), ("slt", "sge"), ("sle", "sgt"), ("ult", "uge"), ("ule", "ugt"))
+NEGATED: Mapping[str, str] = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
+"""The predicate of integers that holds where another one does not."""
 
 FLOAT_PREDICATES = (
     "false",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.ir.passes import Pass
+from tilewright.passes.conjoin_masks import ConjoinMasks
 from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
@@ -18,6 +19,7 @@ CPU_TILE_PASSES: tuple[Pass, ...] = (
     LowerDescriptors(),
     ForwardInvariants(),
     SplitCarriedPointers(),
+    ConjoinMasks(),
     MergeDuplicates(),
     RequireRules(CPU_COVERAGE.target),
 )
