@@ -62,3 +62,9 @@ def _compile_modelled(
         emit_object=emit_object,
         emit_assembly=emit_assembly,
     )
+
+
+def compile_here(text: str) -> CompiledModule:
+    """Compile for this host; LLVM may not know its CPU's name, so the features are said."""
+    machine = host_machine()
+    return compile_module(text, machine.arch, machine.features)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.asm.amx_host import AMX_FEATURES, has_amx
+from tests.asm.amx_host import AMX_FEATURES, compile_here, has_amx
 from tests.asm.amx_model import modelled
 from tests.asm.dot_harness import (
     AVX512,
@@ -24,7 +23,6 @@ from tests.asm.dot_harness import (
 )
 from tilewright.codegen.link import load_object
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.dot.amx_tiles import FULL_TILES, TileShape, tile_shape
 from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.panels import VectorUnit
@@ -58,7 +56,7 @@ def link(specs: list[DotSpec], unit: str) -> list[tuple[DotSpec, str, Native]]:
     functions = {emit_dot(module, spec): arguments(spec) for spec in specs}
     export(module, functions)
     text = modelled(module.text()) if unit == "model" else module.text()
-    compiled = compile_module(text, llvm.get_host_cpu_name(), ())
+    compiled = compile_here(text)
     names = [f"export.{name[1:]}" for name in functions]
     native = Native(load_object(compiled.object, *names), functions)
     return [(spec, name, native) for spec, name in zip(specs, functions, strict=True)]
@@ -187,7 +185,7 @@ def test_every_finite_half_is_the_sum_of_its_parts() -> None:
     module.add_function("parts", fn.text())
     types = {"@parts": ("ptr",) * 4}
     export(module, types)
-    compiled = compile_module(module.text(), llvm.get_host_cpu_name(), ())
+    compiled = compile_here(module.text())
     native = Native(load_object(compiled.object, "export.parts"), types)
     halves = np.arange(1 << 16, dtype=np.uint16)
     parts = np.zeros((3, 1 << 16), np.uint16)

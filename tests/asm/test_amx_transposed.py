@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from tests.asm.amx_host import compile_here
 from tests.asm.amx_model import modelled
 from tests.asm.dot_harness import (
     Native,
@@ -22,7 +22,6 @@ from tests.asm.test_amx_product import BYTES, SAPPHIRE_RAPIDS, UNITS, amx_spec
 from tests.holes import before_a_hole
 from tilewright.codegen.link import load_object
 from tilewright.codegen.llvm_builder import ModuleBuilder
-from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.spec import DotSpec, SourceTile
 
@@ -40,7 +39,7 @@ def link(specs: list[DotSpec], unit: str) -> tuple[Native, list[str]]:
     functions = {name: arguments(spec) for name, spec in zip(names, specs, strict=True)}
     export(module, functions)
     text = modelled(module.text()) if unit == "model" else module.text()
-    compiled = compile_module(text, llvm.get_host_cpu_name(), ())
+    compiled = compile_here(text)
     exported = [f"export.{name[1:]}" for name in names]
     return Native(load_object(compiled.object, *exported), functions), names
 

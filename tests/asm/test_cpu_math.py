@@ -158,8 +158,16 @@ def test_the_error_function_of_floats_joins_its_intervals_and_ends_at_one(
 def test_every_width_and_feature_set_gives_the_same_bits(
     name: str, element: str, rng: np.random.Generator
 ) -> None:
+    """But the error function of floats, whose table is as wide as a register."""
     operands = operands_of(name, arguments(rng, element, 400), rng)
-    expected = compile_math(name, element, 16, HOST).run(DTYPES[element], *operands)
+    dtype = DTYPES[element]
+    expected = {HOST: compile_math(name, element, 16, HOST).run(dtype, *operands)}
+    has_own_table = (name, element) == ("erf", "float") and "avx512f" in HOST
+    expected[AVX2] = (
+        compile_math(name, element, 16, AVX2).run(dtype, *operands)
+        if has_own_table
+        else expected[HOST]
+    )
     for lanes, features in (
         (None, HOST),
         (8, HOST),
@@ -171,8 +179,9 @@ def test_every_width_and_feature_set_gives_the_same_bits(
         (3, AVX2),
         (24, HOST),
     ):
-        result = compile_math(name, element, lanes, features).run(DTYPES[element], *operands)
-        np.testing.assert_array_equal(result, expected, f"{lanes} lanes, {sorted(features)}")
+        result = compile_math(name, element, lanes, features).run(dtype, *operands)
+        wanted = expected[features]
+        np.testing.assert_array_equal(result, wanted, f"{lanes} lanes, {sorted(features)}")
 
 
 @pytest.mark.parametrize("element", ["float", "double"])

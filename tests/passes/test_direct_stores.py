@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 
 import tilewright
 import tilewright.language as tl
+from tests.asm.amx_host import use_modelled_amx
 from tests.holes import before_a_hole
 from tests.passes.lowered import named, nests
 from tilewright.jit import JITFunction
@@ -236,3 +237,55 @@ def test_what_masks_show_behind_the_end_of_int32_is_multiplied_and_stored(
         "operands": lambda: (a * shown[:, None]) @ (b * shown),
     }[what]()
     np.testing.assert_array_equal(c, expected)
+
+
+@tilewright.jit
+def two_depths(a, b, c, numbers, K, FORM: tl.constexpr, SIZE: tl.constexpr, STEP: tl.constexpr):
+    """c = a @ b and as much of it again as FORM says, which is computed between the loops."""
+    i, s = tl.arange(0, SIZE), tl.arange(0, STEP)
+    acc = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in range(0, K, STEP):
+        x = tl.load(a + i[:, None] * K + k + s[None, :], s[None, :] < K - k, other=0)
+        y = tl.load(b + (k + s)[:, None] * SIZE + i[None, :], s[:, None] < K - k, other=0)
+        acc = tl.dot(x, y, acc)
+    start, end = 0, K // 2 + 3
+    if FORM == "start":
+        start = K // STEP * STEP // 2
+    elif FORM == "branch":
+        if K > 100:
+            end -= 9
+    elif FORM == "loaded":
+        end = tl.load(numbers)
+    elif FORM == "summed":
+        end = tl.sum(tl.load(numbers + tl.arange(0, 4)))
+    elif FORM == "counted":
+        end = 0
+        while end * end < K:
+            end += 1
+    end = tl.minimum(end, K)
+    for k in range(start, end, STEP):
+        x = tl.load(a + i[:, None] * K + k + s[None, :], s[None, :] < end - k, other=0)
+        y = tl.load(b + (k + s)[:, None] * SIZE + i[None, :], s[:, None] < end - k, other=0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + i[:, None] * SIZE + i[None, :], acc)
+
+
+@pytest.mark.parametrize("is_modelled", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("form", ["end", "start", "branch", "loaded", "summed", "counted"])
+def test_the_bounds_of_a_later_loop_may_be_computed_between_the_loops(
+    form: str, dtype: str, is_modelled: bool, rng, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_modelled:
+        use_modelled_amx(monkeypatch)
+    for depth in (0, 1, 64, 200):
+        a, b = (rng.integers(-3, 4, size).astype(dtype) for size in ((64, depth), (depth, 64)))
+        numbers = np.full(4, depth // 4, np.int32)
+        c = np.full((64, 64), 77, np.float32)
+        two_depths[(1,)](a, b, c, numbers, depth, FORM=form, SIZE=64, STEP=32)
+        start = depth // 32 * 32 // 2 if form == "start" else 0
+        ends = {"loaded": depth // 4, "summed": depth // 4 * 4, "counted": int(np.ceil(depth**0.5))}
+        end = ends.get(form, depth // 2 + 3 - (9 if form == "branch" and depth > 100 else 0))
+        again = slice(start, min(end, depth))
+        x, y = a.astype(np.float32), b.astype(np.float32)
+        np.testing.assert_array_equal(c, x @ y + x[:, again] @ y[again], f"{form}, {depth}")

@@ -22,7 +22,7 @@ from tilewright.ir.types import (
     shape_of,
     storage_bytes,
 )
-from tilewright.ops.control_flow import YieldOp
+from tilewright.ops.control_flow import ForOp, YieldOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, PtrToIntOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.support.dataclass import dataclass
@@ -88,13 +88,22 @@ def _closed(block: Block, direct: DirectStore) -> Block:
 def _are_empty(
     lowering: Lowering, emit: Emitter, direct: DirectStore, loops: Sequence[object]
 ) -> SSAValue:
-    """An i1: none of some of its loops has a step."""
+    """An i1: none of some of its loops has a step; see `_have_known_bounds`."""
     total = emit.constant(i1, 1)
     for loop in direct.loops:
         if loop in loops:
-            low, high = (lowering.scalar(bound) for bound in (loop.lb, loop.ub))
+            # Bounds of a loop that comes later may be computed between the loops.
+            low, high = (
+                with_scalars_of(lowering, emit, bound).lowering.scalar(bound)
+                for bound in (loop.lb, loop.ub)
+            )
             total = emit.integer("andi", emit.compare("sge", low, high), total)
     return total
+
+
+def _have_known_bounds(lowering: Lowering, loops: Sequence[ForOp]) -> bool:
+    """Whether the first and last number of some loops can be told here."""
+    return all(can_recompute(lowering, bound) for loop in loops for bound in (loop.lb, loop.ub))
 
 
 def redirection(
@@ -163,6 +172,8 @@ def _last_store(
     direct = lowering.direct[op]
     number = direct.products.index(op)
     loop = direct.loops[number]
+    if not _have_known_bounds(lowering, direct.loops[number + 1 :]):
+        return None
     result = _result(lowering, emit, direct, lowering.buffer(op.result))
     if result is None:
         return None
