@@ -45,18 +45,26 @@ class Blocks:
 
 
 def blocks_for(size: int, threads: int, on_amx: bool = False) -> Blocks:
-    """The tile that measured best: the largest that leaves each thread some programs."""
+    """The tile that measured best: the largest that leaves each thread some programs.
+
+    Where the second-level cache holds 2 MiB, B of 512 columns by 256 to 512 steps stays there.
+    """
     if on_amx and size > 1024:
         return Blocks(1024, 512, 512, group_m=1)
     if on_amx and size > 512:
         return Blocks(512, 1024, 512, group_m=1)
     if on_amx:
         return Blocks(512 // threads, 512, 512, group_m=1)
+    if host_machine().l2_bytes >= LARGE_L2_BYTES:
+        if size <= 512:
+            return Blocks(512 // threads, 256, 512, group_m=1)
+        return Blocks(1024 // threads, 512, 256, group_m=1) if size <= 1024 else LARGE_BLOCKS
     if size <= 512 and threads > 1:
         return Blocks(128, 256, 128, group_m=1)
     return Blocks(512, 256, 256, group_m=1)
 
 
+LARGE_L2_BYTES, LARGE_BLOCKS = 2 << 20, Blocks(1024, 512, 512, group_m=1)
 GPU_BLOCKS = (Blocks(128, 128, 64, 8), Blocks(64, 64, 32, 8), Blocks(128, 256, 64, 8))
 """The tiles that people choose for GPUs."""
 

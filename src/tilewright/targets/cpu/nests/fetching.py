@@ -65,13 +65,14 @@ def _row_bytes(pointer: SSAValue) -> int:
 def _start(ev: Evaluator, block: Block, fetch: Fetch) -> SSAValue:
     """The address from which a row is fetched."""
     start = _address(ev, block, fetch.pointer, is_next=not fetch.is_write)
-    if fetch.instead is None:
+    if fetch.instead is None or fetch.result is None:
         return start
     near = _address(ev, block, fetch.instead, is_next=False)
     if near.type != start.type:
         near = ev.emit.pure(BitcastOp, (near,), start.type)
-    bypasses = streaming.exceeds_cache(ev, _row_bytes(fetch.pointer))
-    return ev.emit.pure(SelectOp, (bypasses, near, start), start.type)
+    bypasses = streaming.exceeds_cache(ev, _row_bytes(fetch.result))
+    sides = (start, near) if fetch.is_streamed else (near, start)
+    return ev.emit.pure(SelectOp, (bypasses, *sides), start.type)
 
 
 def _address(ev: Evaluator, block: Block, pointer: SSAValue, is_next: bool) -> SSAValue:

@@ -4,13 +4,18 @@ A softmax reads a row, computes exponentials in the caches, and writes a row. On
 other, the core waits for memory, then memory for the core. So a nest that needs no new line
 asks for those that come next, a chunk's worth with each chunk (`nests/fetching.py`):
 
-    maximum              reads x from far away
-    exponentials, sum    fetches the next program's x; fetches this one's out, to be written
-    quotients            writes out, which is there
+    maximum              reads x, which is there
+    exponentials, sum    fetches out, to be written
+    quotients            writes out, which is there; fetches the next program's x
 
 Measured on Emerald Rapids, 2026-11-22, one thread, softmax of 4096x1024 f32: each of the two
-fetches takes a third off, both together 38 %. A fetch changes no result and never faults, so
-the place at the next program id is a guess that needs no proof.
+fetches takes a third off, both together 38 %. Apart from each other, as here, where both stood
+beside the exponentials (a Xeon with AVX-512 and AMX, quiet, 2026-11-27, one thread, us before and
+now): softmax of 4096x1024 f32 1489 and 1421, 2048x2048 1630 and 1420, 1024x4096 1773 and 1490,
+layer norm of 4096x1000 at +16 bytes 1387 and 1288, 1024x4096 1742 and 1446. Stores that bypass
+the cache wait for memory themselves: there softmax of 4096x4096 would go from 6.9 to 8.3 ms. A
+fetch changes no result and never faults, so the place at the next program id is a guess that
+needs no proof.
 """
 
 from __future__ import annotations
@@ -45,13 +50,16 @@ Chosen, not measured: it keeps the work before a nest's loops to a few instructi
 class Fetch:
     """A row that a nest asks for: the next program's, or the one that this program will write.
 
-    `pointer`: the tile of pointers. `instead`: pointers to what is near anyway, asked for in
-    place of a result that bypasses the cache.
+    `pointer`: the tile of pointers. `instead`: pointers to what is near anyway, asked for in its
+    place where the row of `result` bypasses the cache, or, of what `is_streamed`, where it does
+    not.
     """
 
     pointer: SSAValue
     is_write: bool
     instead: SSAValue | None = None
+    result: SSAValue | None = None
+    is_streamed: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,17 +78,54 @@ def plan_fetches(bufferization: Bufferization, steps: Sequence[Step]) -> dict[St
     """What each nest of a kernel's outermost block fetches."""
     found: dict[Step, list[Fetch]] = {}
     nests = [number for number, step in enumerate(steps) if _is_host(step)]
-    loads = _rows(bufferization, steps, is_write=False)
+    loads, results = (_rows(bufferization, steps, is_write) for is_write in (False, True))
     for row in loads:
-        host = _host(bufferization, steps, _with_time(bufferization, steps, nests, row), row)
-        if host is not None:
-            found.setdefault(host, []).append(Fetch(row.pointer, False))
-    for row in _rows(bufferization, steps, is_write=True):
-        host = _host(bufferization, steps, [n for n in nests if n < row.first], row)
+        hosts = _fitting(steps, _with_time(bufferization, steps, nests, row), row)
+        reader = steps[row.first]
+        for host, fetch in _fetches_of_next(bufferization, hosts, row, reader, results):
+            found.setdefault(host, []).append(fetch)
+    for row in results:
+        hosts = _fitting(steps, [n for n in nests if n < row.first], row)
         near = next((load.pointer for load in loads if load.space == row.space), None)
-        if host is not None and near is not None:
-            found.setdefault(host, []).append(Fetch(row.pointer, True, near))
+        if hosts and near is not None:
+            heavy = [step for step in hosts if _is_heavy(bufferization, step)]
+            host = heavy[-1] if heavy else (_folds(hosts) or hosts)[0]
+            found.setdefault(host, []).append(Fetch(row.pointer, True, near, row.pointer))
     return found
+
+
+def _fetches_of_next(
+    bufferization: Bufferization,
+    hosts: Sequence[Step],
+    row: _Row,
+    reader: Step,
+    results: Sequence[_Row],
+) -> Iterator[tuple[Step, Fetch]]:
+    """Where the next program's row is fetched: beside the stores of a result in the cache.
+
+    Stores that bypass it are what that nest waits for: then beside an expensive op, or a fold. So
+    are those of a row whose first nest has an expensive op and time.
+    """
+    if not hosts:
+        return
+    last, heavy = hosts[-1], [step for step in hosts if _is_heavy(bufferization, step)]
+    host = (heavy or _folds(hosts) or hosts)[-1]
+    stored = {root.values[0] for root in last.roots if root.kind is RootKind.STORE}
+    result = next((each.pointer for each in results if each.pointer in stored), None)
+    if host in (last, reader) or result is None:
+        yield host, Fetch(row.pointer, False)
+        return
+    for step, is_streamed in ((last, False), (host, True)):
+        yield step, Fetch(row.pointer, False, row.pointer, result, is_streamed)
+
+
+def _fitting(steps: Sequence[Step], numbers: Sequence[int], row: _Row) -> list[Step]:
+    """The steps of these numbers that are nests over a row's indices."""
+    return [steps[n] for n in numbers if steps[n].roots[0].space == row.space]
+
+
+def _folds(hosts: Sequence[Step]) -> list[Step]:
+    return [step for step in hosts if any(r.kind is RootKind.REDUCE for r in step.roots)]
 
 
 def _with_time(
@@ -103,17 +148,6 @@ def _is_host(step: Step) -> bool:
     if not step.roots or step.roots[0].kind in SCALAR_KINDS | {RootKind.SCAN}:
         return False
     return sum(extent > 1 for extent in step.roots[0].space) == 1
-
-
-def _host(
-    bufferization: Bufferization, steps: Sequence[Step], candidates: Sequence[int], row: _Row
-) -> Step | None:
-    """The last nest over a row's indices with an expensive op; else the last fold, or any."""
-    fitting = [steps[n] for n in candidates if steps[n].roots[0].space == row.space]
-    heavy = [step for step in fitting if _is_heavy(bufferization, step)]
-    folds = [step for step in fitting if any(r.kind is RootKind.REDUCE for r in step.roots)]
-    found = heavy or folds or fitting
-    return found[-1] if found else None
 
 
 def _is_heavy(bufferization: Bufferization, step: Step) -> bool:
