@@ -49,10 +49,8 @@ def blocks_for(size: int, threads: int, on_amx: bool = False) -> Blocks:
 
     Where the second-level cache holds 2 MiB, B of 512 columns by 256 to 512 steps stays there.
     """
-    if on_amx and size > 1024:
-        return Blocks(1024, 512, 512, group_m=1)
     if on_amx and size > 512:
-        return Blocks(512, 1024, 512, group_m=1)
+        return LARGE_BLOCKS
     if on_amx:
         return Blocks(512 // threads, 512, 512, group_m=1)
     if host_machine().l2_bytes >= LARGE_L2_BYTES:
