@@ -12,6 +12,7 @@ from tilewright.passes.branch_masks import BranchMasks
 from tilewright.schedule.annotations import set_shared_bytes
 from tilewright.schedule.async_copy import CopyAsync
 from tilewright.schedule.check_ordering import check_ordering
+from tilewright.schedule.delay_conversions import DelayConversions
 from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts, DecideLayouts, VerifyLayouts
@@ -90,6 +91,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         PipelineLoops(TmaEngine()),
         CopyAsync(),
         WaitInLoops(),
+        DelayConversions(),
         DecideExchanges(),
         VerifyExchanges(),
         InsertGlobalBarriers(options.may_overlap),
