@@ -294,6 +294,15 @@ def stops_reads(op: Operation) -> bool:
     return _any_blocks(effects_of(op), _BESIDE_GLOBAL)
 
 
+def stopping_ops(body: Operation) -> Iterator[Operation]:
+    """The ops in the regions of `body` that stop reads themselves; see `stops_reads`.
+
+    Those of inner loops and branches are named one by one, and not the loop or the branch.
+    """
+    inner = (op for op in body.walk() if op is not body and not is_structural(op))
+    return filter(stops_reads, inner)
+
+
 def overtakes_reads(op: Operation) -> bool:
     """Whether a read of global memory that stands before an op must not be done after it."""
     return _any_blocks(effects_of(op), _ASIDE)

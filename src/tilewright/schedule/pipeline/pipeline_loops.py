@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.provenance import base_argument
 from tilewright.ir.annotations import annotated
-from tilewright.ir.effects import global_access, stops_reads
+from tilewright.ir.effects import global_access, stopping_ops
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
@@ -173,9 +173,7 @@ class _Planned:
         """What in the loop its loads must not be done before; '' where there is nothing."""
         early = _loads_among(self._part().ops)
         read = [base_argument(load.operands[0]) for load in (*self.loads, *early)]
-        for op in self.loop.body.block.ops:
-            if not stops_reads(op):
-                continue
+        for op in stopping_ops(self.loop):
             written = _written(op)
             if written is None or None in (*read, *written):
                 return f"{op.name} at {describe(op)} may change what its loads find"

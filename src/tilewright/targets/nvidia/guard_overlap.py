@@ -23,7 +23,7 @@ from tilewright.analysis.affine.access import Accesses, TileAccess
 from tilewright.analysis.affine.expression import Expression, Term
 from tilewright.analysis.affine.guards import is_known_at_launch, is_of_launch
 from tilewright.analysis.provenance import base_argument
-from tilewright.ir.effects import global_access, is_plain_read, stops_reads, writes_global
+from tilewright.ir.effects import global_access, is_plain_read, stopping_ops, writes_global
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import counter_of
@@ -96,7 +96,7 @@ def _guards_of(
     ahead = {anchor for anchor, place in planned.places if place.stage < planned.num_stages - 1}
     ops = list(loop.regions[0].block.ops)
     loads = _needed([op for op in ops if anchor_of(op) in ahead], loop)
-    stores = [op for op in ops if writes_global(op) and stops_reads(op)]
+    stores = list(filter(writes_global, stopping_ops(loop)))
     guards: list[LaunchGuard] = []
     for load in loads:
         for store in stores:

@@ -8,12 +8,14 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.unit.targets.nvidia.pipelined_kernels import softmax
-from tests.unit.targets.nvidia.test_pipelined_loops import at_t2
+from tests.unit.targets.nvidia.test_pipelined_loops import accounts, at_t2
+from tilewright.jit import JITFunction
 from tilewright.ops.function import find_kernel
 from tilewright.runtime.launch_numbers import LaunchConditions
 from tilewright.targets.nvidia.tma.launch_conditions import guards_of
 
 ROWS, COLUMNS = 9, 32
+WIDE = 256
 
 
 @tilewright.jit
@@ -34,12 +36,28 @@ def summed_up(x, y, out, rows, STAGES: tl.constexpr, BLOCK: tl.constexpr):
         tl.store(out + row * BLOCK + at, left + right)
 
 
-def counted(how: str, shift: int, stride: int, stages: int) -> np.ndarray:
+@tilewright.jit
+def counted_in_branches(x, out, rows, stride, STAGES: tl.constexpr, BLOCK: tl.constexpr):
+    """As `counted_up`, where every second row is stored in two halves, and one in four is not."""
+    at = tl.arange(0, BLOCK)
+    for row in tl.range(0, rows, num_stages=STAGES):
+        value = tl.load(x + row * stride + at) + 1.0
+        if row % 2 == 0:
+            tl.store(out + row * stride + at, value, mask=at < BLOCK // 2)
+            if row % 4 == 0:
+                tl.store(out + row * stride + at, value, mask=at >= BLOCK // 2)
+        else:
+            tl.store(out + row * stride + at, value)
+
+
+def counted(
+    how: str, shift: int, stride: int, stages: int, kernel: JITFunction = counted_up
+) -> np.ndarray:
     """The memory behind a launch on two views of one array, `shift` elements apart."""
     memory = np.arange(2 * ROWS * COLUMNS, dtype=np.float32)
     low, high = memory[: ROWS * COLUMNS], memory[abs(shift) :][: ROWS * COLUMNS]
     x, out = (low, high) if shift >= 0 else (high, low)
-    launch = counted_up.interpret if how == "interpreter" else counted_up.simulate
+    launch = kernel.interpret if how == "interpreter" else kernel.simulate
     options = {} if how == "interpreter" else {"num_warps": 1}
     launch[(1,)](x, out, ROWS, stride, STAGES=stages, BLOCK=COLUMNS, **options)
     return memory
@@ -52,6 +70,21 @@ def test_a_row_finds_what_an_earlier_row_stored(shift: int, stride: int) -> None
     for stages in (2, 4):
         found = counted("simulator", shift, stride, stages)
         np.testing.assert_array_equal(found, expected, f"{stages} stages")
+
+
+@pytest.mark.parametrize("shift", [0, 1, COLUMNS, -COLUMNS, 2 * COLUMNS, ROWS * COLUMNS])
+def test_stores_of_branches_are_found_by_later_rows(shift: int) -> None:
+    expected = counted("interpreter", shift, COLUMNS, 1, counted_in_branches)
+    for stages in (2, 4):
+        found = counted("simulator", shift, COLUMNS, stages, counted_in_branches)
+        np.testing.assert_array_equal(found, expected, f"{stages} stages")
+
+
+def test_rows_run_ahead_of_stores_in_branches() -> None:
+    memory = np.zeros(ROWS * WIDE, np.float32)
+    args = (memory, memory.copy(), ROWS, WIDE)
+    module = at_t2(counted_in_branches, args, dict(STAGES=3, BLOCK=WIDE))
+    assert accounts(module) == ["loads run 2 iterations ahead, to 3 slots of 1024 bytes"]
 
 
 @pytest.mark.parametrize(("of_x", "of_y"), [(0, 0), (1, 0), (0, 1), (4, 2), (9, 9)])
