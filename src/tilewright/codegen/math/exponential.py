@@ -286,7 +286,13 @@ def tanh(code: LaneCode, x: LaneValue) -> LaneValue:
     """The hyperbolic tangent: a polynomial for `|x| < 0.625`, `1 - 2/(e^(2|x|) + 1)` beyond."""
     magnitude = x.absolute().at_most(_TANH_LIMIT[x.element])
     y, n = exp_parts(code, magnitude + magnitude)
-    large = 1.0 - 2.0 / (y * power_of_two(code, n) + 1.0)
+    return small_tanh_or(code, x, magnitude, 1.0 - 2.0 / (y * power_of_two(code, n) + 1.0))
+
+
+def small_tanh_or(
+    code: LaneCode, x: LaneValue, magnitude: LaneValue, large: LaneValue
+) -> LaneValue:
+    """The hyperbolic tangent of `x`, which from `magnitude` 0.625 on is `large` or its opposite."""
     square = x * x
     small = code.multiply_add(magnitude * square, code.horner(square, _TANH[x.element]), magnitude)
     return magnitude.compare("olt", 0.625).select(small, large).with_sign_of(x)

@@ -18,7 +18,7 @@ _SINGLE = {
     "sqrt": 1.0,
     "rsqrt": 2.0,
     "sigmoid": 5.5,
-    "tanh": 2.5,
+    "tanh": 4.0,
     "sinh": 2.5,
     "cosh": 2.5,
     "tan": 3.5,

@@ -36,6 +36,7 @@ _SINGLE: dict[str, Routine] = {
     "sigmoid": special_unit.sigmoid,
     "sqrt": special_unit.sqrt,
     "rsqrt": special_unit.rsqrt,
+    "tanh": special_unit.tanh,
     "saturatef": special_unit.saturate,
     **FAST,
 }

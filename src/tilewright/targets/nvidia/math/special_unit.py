@@ -6,6 +6,7 @@ multiply-adds around it keep the results within two units in the last place.
 
 from __future__ import annotations
 
+from tilewright.codegen.math.exponential import small_tanh_or
 from tilewright.codegen.math.lanes import LaneCode, LaneValue
 
 # By definition: log2(e) as the nearest float and what is missing from it.
@@ -56,6 +57,14 @@ def sigmoid(code: LaneCode, x: LaneValue) -> LaneValue:
     power = exp(code, -x.absolute())
     numerator = x.compare("olt", 0.0).select(power, x.coerce(1.0))
     return numerator / (power + 1.0)
+
+
+def tanh(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The hyperbolic tangent: `1 - 2/(e^(2|x|) + 1)`, and a polynomial for `|x| < 0.625`."""
+    size = x.absolute()
+    power = exp2(code, size * (2.0 * _LOG2_E[0]))
+    share = code.call("llvm.nvvm.rcp.approx.ftz.f", power + 1.0)
+    return small_tanh_or(code, x, size, code.fused(share, -2.0, x.coerce(1.0)))
 
 
 def sqrt(code: LaneCode, x: LaneValue) -> LaneValue:
