@@ -81,6 +81,9 @@ class LoopProgram:
             self.lines.append(f"{inner}if k % 2 == {self.rng.randint(0, 1)}:")
             self.lines.append(f"{inner}    count += k")
             self.lines.append(f"{inner}    side = side * 0.25 + tl.sum(total, 1) * 0.001")
+            if self.rng.random() < 0.4:
+                place = self.rng.choice(("out + at", f"c + (7 - k % 8) * {S * S} + at"))
+                self.lines.append(f"{inner}    tl.store({place}, total * 0.5)")
         if pointer:
             self.lines.append(f"{inner}moved += {self.rng.choice((0, S * S))} * (k % 2 == 0)")
 
@@ -108,11 +111,16 @@ class LoopProgram:
         return f"tl.load({at}, mask={mask}, other={other})"
 
     def _product(self, indent: str) -> None:
+        scale = f"tl.load(c + (k % 8) * {S * S} + at)"
         forms = (
             "total = tl.dot(x, y, total)",
             "total = tl.dot(x, y.T, total)",
             "total = total * 0.5 + tl.dot(x, y)",
             "total = tl.dot((x * 0.5).to(tl.float16), y, total)",
+            "total = tl.dot(x, (y * side[None, :]).to(tl.float16), total)",
+            f"total = tl.dot((x * {scale}).to(tl.float16), y, total)",
+            f"total = tl.dot(x.to(tl.float32), {scale}, total)",
+            "total = tl.dot((x * tl.load(c + k % 8 + i)[:, None]).to(tl.float16), y + x, total)",
         )
         self.lines.append(indent + self.rng.choice(forms))
 

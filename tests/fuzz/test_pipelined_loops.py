@@ -31,11 +31,11 @@ def check(kernel: JITFunction, seed: int) -> None:
     warps = int(rng.choice((1, 4)))
     outs = [np.full((S, S), np.nan, np.float32) for _ in range(2)]
     start = rng.integers(0, 8 * S, 8 * S).astype(np.int32)
-    tables = [start.copy() for _ in range(2)]
-    for out, table, stages in zip(outs, tables, (1, depth), strict=True):
-        kernel.simulate[(1,)](a, b, c, table, out, trips, STAGES=stages, num_warps=warps)
-    assert np.array_equal(*outs, equal_nan=True), f"{kernel.__name__}, {depth} stages"
-    assert np.array_equal(*tables), f"{kernel.__name__}, {depth} stages"
+    tables, adds = [start.copy() for _ in range(2)], [c.copy() for _ in range(2)]
+    for out, table, add, stages in zip(outs, tables, adds, (1, depth), strict=True):
+        kernel.simulate[(1,)](a, b, add, table, out, trips, STAGES=stages, num_warps=warps)
+    for one, other in (outs, tables, adds):
+        assert np.array_equal(one, other, equal_nan=True), f"{kernel.__name__}, {depth} stages"
 
 
 @pytest.mark.parametrize("index", FEW)

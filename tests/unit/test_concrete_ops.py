@@ -36,6 +36,7 @@ SUBJECTS = {
     "passes/split_carried_pointers": ("ops/memory/ir",),
     "passes/split_products": ("ops/matmul/ir",),
     "schedule/async_copy": ("ops/memory/ir", "ops/staging"),
+    "schedule/delay_conversions": ("ops/staging",),
     "schedule/partition": ("ops/roles", "ops/rings", "ops/channels"),
     "schedule/partition/conditions": ("ops/memory/ir",),
     "schedule/partition/apart": ("ops/descriptors/ir",),

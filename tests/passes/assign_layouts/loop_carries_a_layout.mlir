@@ -15,7 +15,7 @@
 !q = tensor<64x64x!tt.ptr<f32>>
 !c = tensor<64x64xf32>
 "builtin.module"() ({
-  "tt.func"() <{sym_name = "k", function_type = (!tt.ptr<f16>, !tt.ptr<f16>, !tt.ptr<f32>, i32) -> ()}> ({
+  "tt.func"() <{sym_name = "k", function_type = (!tt.ptr<f16>, !tt.ptr<f16>, !tt.ptr<f32>, i32) -> (), arg_attrs = [{}, {}, {tt.divisibility = 16 : i32}, {}]}> ({
   ^bb0(%x: !tt.ptr<f16>, %y: !tt.ptr<f16>, %z: !tt.ptr<f32>, %n: i32):
     %c = "arith.constant"() <{value = dense<0.0> : !c}> : () -> !c
     %zero = "arith.constant"() <{value = 0 : i32}> : () -> i32
@@ -29,7 +29,11 @@
       %d = "tt.dot"(%a, %b, %s) <{inputPrecision = 2 : i32, maxNumImpreciseAcc = 0 : i32}> : (!a, !a, !c) -> !c
       "scf.yield"(%d) : (!c) -> ()
     }) : (i32, i32, i32, !c) -> !c
-    %pc = "tt.splat"(%z) : (!tt.ptr<f32>) -> !q
+    %range = "tt.make_range"() <{start = 0 : i32, end = 64 : i32}> : () -> tensor<64xi32>
+    %row = "tt.expand_dims"(%range) <{axis = 0 : i32}> : (tensor<64xi32>) -> tensor<1x64xi32>
+    %columns = "tt.broadcast"(%row) : (tensor<1x64xi32>) -> tensor<64x64xi32>
+    %splat = "tt.splat"(%z) : (!tt.ptr<f32>) -> !q
+    %pc = "tt.addptr"(%splat, %columns) : (!q, tensor<64x64xi32>) -> !q
     "tt.store"(%pc, %r) : (!q, !c) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()

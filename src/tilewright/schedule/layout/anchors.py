@@ -114,9 +114,10 @@ def _is_good_for(op: StoreOp, own: LinearLayout, coalescing: LinearLayout) -> bo
     32 (states of linear attention, stored in a loop); 60 kernels of two packages, none slower by
     more than 4 %.
     """
-    if own == coalescing or own.rank == 1:
+    plan = decided(op, AccessAttr)
+    if own == coalescing or own.rank == 1 or plan.is_scattered:
         return True
-    dim, size = decided(op, AccessAttr).order[0], max(1, width_bits(op.value.type) // 8)
+    dim, size = plan.order[0], max(1, width_bits(op.value.type) // 8)
     at_once = run_of_instruction(own, dim, registers_in_a_row(coalescing, dim)) * size
     return at_once >= _SECTOR_BYTES and run_of_warp(own, dim) * size >= _GOOD_RUN_BYTES
 

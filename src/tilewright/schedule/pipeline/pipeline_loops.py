@@ -65,7 +65,7 @@ def pipeline_loop(plan: _Planned) -> None:
         note_pipelining(loop, f"not pipelined: {reason}")
         return
     expansion = plan.expansion()
-    summary = _summary(expansion)
+    summary = _summary(expansion) + plan.left()
     note_pipelining(expand(expansion), summary)
 
 
@@ -89,8 +89,10 @@ class _Planned:
         ops = list(loop.body.block.ops)
         self.others = [op for op in ops if kind_of(op) != "load" and self._fetch(op) is None]
         found = [self._fetch(op) for op in ops if self._is_ahead(op)]
-        self.fetches = self._apart([fetch for fetch in found if fetch is not None])
+        fetches = self._apart([fetch for fetch in found if fetch is not None])
+        self.fetches = self._copied(fetches)
         self.loads = [fetch.load for fetch in self.fetches]
+        self.late = [fetch.load for fetch in fetches if fetch not in self.fetches]
 
     def _fetch(self, op: Operation) -> Fetch | None:
         by_engine = None if self.engine is None else self.engine.fetch(op)
@@ -117,6 +119,19 @@ class _Planned:
             return apart
         kept = {fetch.load: Fetch(fetch.load, fetch.inputs) for fetch in looked_up}
         return [kept.get(fetch.load, fetch) for fetch in fetches]
+
+    def left(self) -> str:
+        """What is said of loads that ought to run ahead and are made in time; '' for none."""
+        return "".join(f"; {_not_ahead(load)}" for load in self.late)
+
+    def _copied(self, fetches: list[Fetch]) -> list[Fetch]:
+        """The fetches but those that must wait in registers and cannot: they are made in time."""
+        lead = self.last - self._stage(fetches[0].load) if fetches else 0
+
+        def waits(fetch: Fetch) -> bool:
+            return bool(fetch.slot_bytes) or (lead == 1 and not _no_copy(fetch.load))
+
+        return [fetch for fetch in fetches if fetch.by_engine or waits(fetch)] or fetches
 
     def _is_ahead(self, op: Operation) -> bool:
         return self._stage(op) < self.last
@@ -165,8 +180,7 @@ class _Planned:
             return copied
         registers = [fetch for fetch in self.fetches if fetch.tile is None]
         if registers and self.lead > 1:
-            at = describe(registers[0].load)
-            return f"the load at {at} is no copy of 4, 8 or 16 bytes a lane to shared memory"
+            return _not_ahead(registers[0].load)
         return self._part().reason or self._stop()
 
     def _stop(self) -> str:
@@ -222,11 +236,15 @@ class _Planned:
         return isinstance(owner, Operation) and not self.loop.is_ancestor(owner)
 
 
+def _not_ahead(load: Operation) -> str:
+    return f"the load at {describe(load)} is no copy of 4, 8 or 16 bytes a lane to shared memory"
+
+
 def _loads_among(ops: Iterable[Operation]) -> list[LoadOp]:
     return [op for op in ops if isinstance(op, LoadOp)]
 
 
-def _no_copy(load: LoadOp) -> str:
+def _no_copy(load: Operation) -> str:
     """Why a load that a product reads from shared memory is no copy to it; '' where it is one."""
     plan = annotated(load, CopyAttr)
     if plan is None or plan.is_async:

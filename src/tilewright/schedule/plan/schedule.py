@@ -41,6 +41,7 @@ from tilewright.ops.roles import find_roles
 from tilewright.ops.shape.ir import PermutingOp
 from tilewright.schedule.partition.warps import warps_of_program
 from tilewright.schedule.plan.anchors import anchors_of, by_engine, kind_of, require_anchors
+from tilewright.schedule.plan.computed_operands import computed_operands
 from tilewright.schedule.plan.default_stages import LoopOfProducts
 from tilewright.schedule.plan.products import is_half_matrix
 from tilewright.schedule.plan.read_schedule import together
@@ -140,9 +141,10 @@ def decide_schedule(
         if kind_of(op) != "for":
             continue
         candidate = _Loop(op, names)
+        asked = candidate.asked(num_stages)
+        candidate.take_computed(asked, free_bytes)
         if not candidate.loads:
             continue
-        asked = candidate.asked(num_stages)
         unsaid = candidate.unsaid(held_bytes, num_warps)
         wanted = asked or unsaid.default_stages(machine)
         if wanted < 2:
@@ -195,7 +197,8 @@ class _Loop:
     """A loop with what of it may run ahead.
 
     Those are the loads of its products, and where it has none and its author asks for it, all of
-    its tiles. A loop around another one is left alone.
+    its tiles. A loop around another one is left alone. `computed` are loads that products take
+    something computed of.
     """
 
     def __init__(self, loop: Operation, names: Mapping[Operation, Anchor]) -> None:
@@ -205,10 +208,30 @@ class _Loop:
         self.products = [op for op in self.ops if kind_of(op) == "dot"]
         self.hint = loop.attributes.get(_HINT)
         self.loads = self._loads()
+        self.computed: list[Operation] = []
+
+    def take_computed(self, asked: int, free_bytes: int) -> None:
+        """Let loads that operands are computed from run ahead, too, as far as their slots fit.
+
+        Where nobody asks for slots only a loop that adds products up takes them: what else a loop
+        computes between its products overlaps its loads as well.
+        """
+        if self._is_left_alone() or not (asked > 1 or (not asked and self._is_accumulating)):
+            return
+        slots = min(asked or _LATE_SLOTS, _MOST_SLOTS)
+        for load in computed_operands(self.loop.body.block, self.products):
+            step_bytes = self.slot_bytes + slot_step(_tile_bytes(load.results[0]))
+            if load not in self.loads and slots * step_bytes <= free_bytes:
+                self.computed.append(load)
+                self.loads.append(load)
+        self.loads.sort(key=self.ops.index)
+
+    def _is_left_alone(self) -> bool:
+        inner = any(op is not self.loop and kind_of(op) == "for" for op in self.loop.walk())
+        return inner or isinstance(self.loop.lb.type, IndexType)
 
     def _loads(self) -> list[Operation]:
-        inner = [op for op in self.loop.walk() if op is not self.loop and kind_of(op) == "for"]
-        if inner or isinstance(self.loop.lb.type, IndexType):
+        if self._is_left_alone():
             return []
         loads = [op for op in self.ops if kind_of(op) == "load"]
         if not self.products:
@@ -262,7 +285,8 @@ class _Loop:
 
     def _is_late(self, slots: int) -> bool:
         """Whether products run on into the next iteration: then what they read stays one longer."""
-        return slots >= _LATE_SLOTS and self._is_accumulating and not self._are_of_warps
+        is_open = self._is_accumulating and not self._are_of_warps and not self.computed
+        return slots >= _LATE_SLOTS and is_open
 
     @property
     def _are_of_warps(self) -> bool:

@@ -1,0 +1,105 @@
+"""Loads that the operands of products are computed from run ahead as those of products do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tests.unit.targets.nvidia.pipelined_kernels import halves
+from tests.unit.targets.nvidia.test_pipelined_loops import accounts, at_t2, check
+from tilewright.ir.schedule_attributes import schedule_of
+from tilewright.ops.function import find_kernel
+
+
+@tilewright.jit
+def unpacked(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """c = a @ (b * scales), of bytes that are scaled row by row of b."""
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, D):
+        at = k + depth
+        x = tl.load(a + rows[:, None] * K + at[None, :], mask=at[None, :] < K, other=0.0)
+        y = tl.load(b + at[:, None] * N + columns[None, :], mask=at[:, None] < K, other=0)
+        scale = tl.load(scales + at, mask=at < K, other=0.0)
+        total = tl.dot(x, (y * scale[:, None]).to(tl.float16), total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+@tilewright.jit
+def states(k, v, h, gate, T, D: tl.constexpr, STEP: tl.constexpr):
+    """The states of linear attention in front of each chunk: h decays and adds k.T @ v up."""
+    places, depth, at = tl.arange(0, STEP), tl.arange(0, D), tl.arange(0, D)
+    state = tl.zeros((D, D), tl.float32)
+    for t in range(tl.cdiv(T, STEP)):
+        row = t * STEP + places
+        if t % 2 == 0:
+            tl.store(h + (t // 2 * D + depth[:, None]) * D + at[None, :], state.to(tl.float16))
+        x = tl.load(k + row[None, :] * D + depth[:, None], mask=row[None, :] < T, other=0.0)
+        y = tl.load(v + row[:, None] * D + at[None, :], mask=row[:, None] < T, other=0.0)
+        decay = tl.load(gate + t)
+        y = (y * tl.exp2(decay * (STEP - places))[:, None]).to(tl.float16)
+        state = tl.dot(x, y, state * tl.exp2(decay * STEP))
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@pytest.mark.parametrize("depth", [0, 32, 64, 72, 160, 51])
+def test_bytes_that_are_scaled(depth: int, num_warps: int) -> None:
+    a = halves(21, 64, max(depth, 1))
+    b = np.random.default_rng(22).integers(-8, 8, (max(depth, 1), 64)).astype(np.int8)
+    scales = np.random.default_rng(23).standard_normal(max(depth, 1)).astype(np.float32)
+    out = np.zeros((64, 64), np.float32)
+    (said,) = check(
+        unpacked, (1,), (a, b, scales), out, (depth,), M=64, N=64, D=32, num_warps=num_warps
+    )
+    rows_bytes = 0 if depth == 51 else 4096  # rows of 102 bytes are no copies
+    slot_bytes = (
+        rows_bytes + 2048 + (128 if num_warps == 1 else 0)
+    )  # nor scales of less than a warp
+    assert said.startswith(f"loads run 4 iterations ahead, to 5 slots of {slot_bytes} bytes")
+    unpacked.simulate[(1,)](a, b, scales, out, depth, M=64, N=64, D=32, num_warps=num_warps)
+    halved = (b * scales[:, None]).astype(np.float16)
+    expected = a.astype(float)[:, :depth] @ halved.astype(float)[:depth]
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@pytest.mark.parametrize("length", [1, 64, 100, 320])
+def test_states_that_a_branch_stores(length: int, num_warps: int) -> None:
+    k, v = halves(24, length, 64), halves(25, length, 64)
+    gate = -np.random.default_rng(26).random(16).astype(np.float32) / 64
+    chunks = -(-length // 32)
+    out = np.zeros((-(-chunks // 2), 64, 64), np.float16)
+    (said,) = check(states, (1,), (k, v), out, (gate, length), D=64, STEP=32, num_warps=num_warps)
+    assert said == "loads run 4 iterations ahead, to 5 slots of 8192 bytes"
+
+
+@pytest.mark.parametrize(
+    ("stages", "slots"),
+    [
+        (1, ""),  # the author's word
+        (2, "slots 2"),
+        (None, "slots 2"),  # nobody's, in a loop that adds products up
+    ],
+)
+def test_how_many_slots(stages: int | None, slots: str) -> None:
+    a, b = halves(27, 64, 256), np.zeros((256, 64), np.int8)
+    meta = {} if stages is None else {"num_stages": stages}
+    args = (a, b, np.zeros(256, np.float32), np.zeros((64, 64), np.float32), 256)
+    module = at_t2(unpacked, args, dict(M=64, N=64, D=64, bulk_access="never", **meta))
+    schedule = schedule_of(find_kernel(module))
+    assert (schedule is not None and schedule.loops != ()) is bool(slots)
+    if schedule is not None and slots:
+        assert f"tiles load#0 load#1 load#2 {slots}" in str(schedule)
+        assert accounts(module)[0].startswith("loads run 1 iterations ahead")
+
+
+def test_what_does_not_fit_stays() -> None:
+    """With four slots the scales fit beside the rows of a, the floats of b do not."""
+    a, b = halves(28, 128, 256), np.zeros((256, 256), np.float32)
+    args = (a, b, np.zeros(256, np.float32), np.zeros((128, 256), np.float32), 256)
+    meta = dict(M=128, N=256, D=64, num_warps=8, bulk_access="never", num_stages=4)
+    schedule = schedule_of(find_kernel(at_t2(unpacked, args, meta)))
+    assert schedule is not None
+    assert "tiles load#0 load#2 slots 4" in str(schedule)
