@@ -65,7 +65,7 @@ def test_bytes_that_are_scaled(depth: int, num_warps: int) -> None:
 
 
 @pytest.mark.parametrize("num_warps", [1, 4])
-@pytest.mark.parametrize("length", [1, 64, 100, 320])
+@pytest.mark.parametrize("length", [33, 64, 100, 320])
 def test_states_that_a_branch_stores(length: int, num_warps: int) -> None:
     k, v = halves(24, length, 64), halves(25, length, 64)
     gate = -np.random.default_rng(26).random(16).astype(np.float32) / 64
@@ -93,6 +93,48 @@ def test_how_many_slots(stages: int | None, slots: str) -> None:
     if schedule is not None and slots:
         assert f"tiles load#0 load#1 load#2 {slots}" in str(schedule)
         assert accounts(module)[0].startswith("loads run 1 iterations ahead")
+
+
+@tilewright.jit
+def repeated(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """c = a @ b, of weights of 4 bits, eight of which are one number of b."""
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, D):
+        x = tl.load(a + rows[:, None] * K + (k + depth)[None, :])
+        words = tl.load(b + ((k + depth) // 8)[:, None] * N + columns[None, :])
+        y = (words >> ((k + depth) % 8 * 4)[:, None]) & 15
+        total = tl.dot(x, y.to(tl.float16), total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+def test_words_that_are_loaded_eight_times_stay() -> None:
+    a, b = halves(29, 64, 256), np.zeros((32, 64), np.int32)
+    args = (a, b, np.zeros((64, 64), np.float32), 256)
+    meta = dict(M=64, N=64, D=64, bulk_access="never", num_stages=4)
+    schedule = schedule_of(find_kernel(at_t2(repeated, args, meta)))
+    assert schedule is not None
+    assert "tiles load#0 slots 4" in str(schedule)
+
+
+@tilewright.jit
+def twice(a, b, c, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, TRIPS: tl.constexpr):
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(TRIPS):
+        x = tl.load(a + rows[:, None] * (TRIPS * D) + k * D + depth[None, :])
+        y = tl.load(b + (k * D + depth)[:, None] * N + columns[None, :])
+        total = tl.dot(x, y, total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+@pytest.mark.parametrize(("trips", "slots"), [(1, 0), (2, 2), (3, 3), (9, 4)])
+def test_no_more_slots_than_iterations(trips: int, slots: int) -> None:
+    args = (halves(30, 64, 32 * trips), halves(31, 32 * trips, 64), np.zeros((64, 64), np.float32))
+    meta = dict(M=64, N=64, D=32, TRIPS=trips, bulk_access="never", num_stages=4)
+    schedule = schedule_of(find_kernel(at_t2(twice, args, meta)))
+    assert (schedule is not None) is bool(slots)
+    assert schedule is None or f"slots {slots}" in str(schedule)
 
 
 def test_what_does_not_fit_stays() -> None:

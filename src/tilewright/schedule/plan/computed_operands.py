@@ -6,30 +6,37 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.analysis.facts import AxisFacts
 from tilewright.ir.annotations import annotated
 from tilewright.ir.effects import is_free
 from tilewright.ir.plans import AccessAttr
 from tilewright.ir.types import storage_bytes
-from tilewright.schedule.plan.anchors import kind_of
+from tilewright.ops.function import FuncOp
+from tilewright.ops.memory.ir import LoadOp
 
 # Source: PTX ISA 8.8, cp.async: the least that one instruction of a lane copies.
 _LEAST_COPY_BYTES = 4
 
 
-def computed_operands(block: Block, products: Sequence[Operation]) -> list[Operation]:
+def computed_operands(kernel: FuncOp, block: Block, products: Sequence[Operation]) -> list[LoadOp]:
     """The loads of a block that operands of `products` are computed from, in its order.
 
-    Those that no copy to shared memory can make, of less than 4 bytes a lane, are left out.
+    Left out are those that no copy to shared memory can make, of less than 4 bytes a lane; those
+    that are operands as they are, which products find in registers; and those that are known to
+    load an element several times, as packed weights are: slots have a place for each time.
     """
-    seen = set[Operation]()
-    pending = [operand for product in products for operand in product.operands[:2]]
+    operands = [operand for product in products for operand in product.operands[:2]]
+    seen, pending = set[Operation](), list(operands)
     while pending:
         op = pending.pop().owner
         if not isinstance(op, Operation) or op.parent is not block or op in seen:
             continue
         seen.add(op)
         pending += _read_by(op)
-    return [op for op in block.ops if op in seen and _is_copied(op)]
+    loads = [op for op in block.ops if op in seen and isinstance(op, LoadOp) and _is_copied(op)]
+    loads = [load for load in loads if load.result not in operands]
+    facts = AxisFacts(kernel) if loads else None
+    return [load for load in loads if facts and max(facts.of(load.ptr).constancy) == 1]
 
 
 def _read_by(op: Operation) -> Sequence[SSAValue]:
@@ -37,8 +44,7 @@ def _read_by(op: Operation) -> Sequence[SSAValue]:
     return op.operands if is_free(op) else ()
 
 
-def _is_copied(op: Operation) -> bool:
-    plan = annotated(op, AccessAttr) if kind_of(op) == "load" else None
-    if plan is None:
-        return False
-    return plan.vector * storage_bytes(op.results[0].type) >= _LEAST_COPY_BYTES
+def _is_copied(load: LoadOp) -> bool:
+    plan = annotated(load, AccessAttr)
+    size = storage_bytes(load.result.type)
+    return plan is not None and plan.vector * size >= _LEAST_COPY_BYTES

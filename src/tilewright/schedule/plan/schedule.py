@@ -142,7 +142,7 @@ def decide_schedule(
             continue
         candidate = _Loop(op, names)
         asked = candidate.asked(num_stages)
-        candidate.take_computed(asked, free_bytes)
+        candidate.take_computed(kernel, asked, free_bytes)
         if not candidate.loads:
             continue
         unsaid = candidate.unsaid(held_bytes, num_warps)
@@ -155,9 +155,10 @@ def decide_schedule(
             most = f"a loop has {fitting} slots at most"
             limit = most if fitting == _MOST_SLOTS else f"{fitting} slots of {size} bytes fit"
             reasons.append(f"{describe(op)}: {limit}, not {wanted}")
-        if min(wanted, fitting) > 1:
-            channels += candidate.channels(min(wanted, fitting), len(channels))
-            loops.append(candidate.schedule(min(wanted, fitting)))
+        slots = candidate.filled(min(wanted, fitting))
+        if slots > 1:
+            channels += candidate.channels(slots, len(channels))
+            loops.append(candidate.schedule(slots))
     return Schedule(channels=tuple(channels), loops=tuple(loops), reasons=tuple(reasons))
 
 
@@ -210,7 +211,7 @@ class _Loop:
         self.loads = self._loads()
         self.computed: list[Operation] = []
 
-    def take_computed(self, asked: int, free_bytes: int) -> None:
+    def take_computed(self, kernel: FuncOp, asked: int, free_bytes: int) -> None:
         """Let loads that operands are computed from run ahead, too, as far as their slots fit.
 
         Where nobody asks for slots only a loop that adds products up takes them: what else a loop
@@ -219,7 +220,7 @@ class _Loop:
         if self._is_left_alone() or not (asked > 1 or (not asked and self._is_accumulating)):
             return
         slots = min(asked or _LATE_SLOTS, _MOST_SLOTS)
-        for load in computed_operands(self.loop.body.block, self.products):
+        for load in computed_operands(kernel, self.loop.body.block, self.products):
             step_bytes = self.slot_bytes + slot_step(_tile_bytes(load.results[0]))
             if load not in self.loads and slots * step_bytes <= free_bytes:
                 self.computed.append(load)
@@ -241,6 +242,11 @@ class _Loop:
     def asked(self, num_stages: int) -> int:
         """How many slots the author asks for; 0 where nothing is said."""
         return self.hint.value.data if isinstance(self.hint, IntegerAttr) else num_stages
+
+    def filled(self, slots: int) -> int:
+        """How many of the slots there are iterations for; the others would only take room."""
+        most = self.loop.trips().most
+        return slots if most is None else min(slots, most)
 
     @property
     def slot_bytes(self) -> int:

@@ -242,11 +242,12 @@ def test_a_tile_that_addresses_come_from_is_there_at_once(steps: int, num_warps:
     a = np.random.default_rng(15).standard_normal((256, 32)).astype(np.float32)
     table = np.random.default_rng(16).integers(0, 6 * 32, 6 * 32).astype(np.int32)
     out = np.zeros((32, 32), np.float32)
-    (said,) = check(
+    said = check(
         kernels.gathered_rows, (1,), (a, table), out, (steps,),
         in_loop=True, S=32, num_warps=num_warps,
     )  # fmt: skip
-    assert said == "loads run 4 iterations ahead, to 5 slots of 4096 bytes"
+    # An argument of 1 is a constant: there is no iteration to run ahead of.
+    assert said == ["loads run 4 iterations ahead, to 5 slots of 4096 bytes"] * (steps != 1)
 
 
 def test_no_load_runs_ahead_of_a_store_to_what_its_address_comes_from() -> None:
