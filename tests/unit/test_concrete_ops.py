@@ -47,6 +47,7 @@ SUBJECTS = {
     "schedule/partition/wait_late": ("ops/staging",),
     "schedule/partition/waiting": ("ops/staging",),
     "schedule/pipeline/stage_operands": ("ops/memory/ir", "ops/staging"),
+    "schedule/plan/computed_operands": ("ops/memory/ir",),
     "schedule/protocol/check_slots": ("ops/staging",),
     "schedule/protocol/scalars": ("ops/elementwise/ir", "ops/memory/ir"),
     "targets/cpu/emit": ("targets/cpu/ops",),

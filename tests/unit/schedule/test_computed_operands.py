@@ -10,7 +10,9 @@ import tilewright.language as tl
 from tests.unit.targets.nvidia.pipelined_kernels import halves
 from tests.unit.targets.nvidia.test_pipelined_loops import accounts, at_t2, check
 from tilewright.ir.schedule_attributes import schedule_of
+from tilewright.machine.gpus import SM_90A
 from tilewright.ops.function import find_kernel
+from tilewright.schedule.annotations import shared_bytes
 
 
 @tilewright.jit
@@ -135,6 +137,17 @@ def test_no_more_slots_than_iterations(trips: int, slots: int) -> None:
     schedule = schedule_of(find_kernel(at_t2(twice, args, meta)))
     assert (schedule is not None) is bool(slots)
     assert schedule is None or f"slots {slots}" in str(schedule)
+
+
+@pytest.mark.parametrize("stages", [2, 4, 5, 9, 16])
+@pytest.mark.parametrize(("depth", "step"), [(64, 64), (128, 128), (64, 256)])
+def test_what_a_loop_moves_has_room_beside_its_slots(depth: int, step: int, stages: int) -> None:
+    k, v, gate = halves(32, 512, depth), halves(33, 512, depth), np.zeros(8, np.float32)
+    args = (k, v, np.zeros((4, depth, depth), np.float16), gate, 512)
+    meta = dict(D=depth, STEP=step, num_warps=8, bulk_access="never", num_stages=stages)
+    module = at_t2(states, args, meta)
+    assert accounts(module)[0].startswith("loads run")
+    assert 0 < shared_bytes(find_kernel(module)) <= SM_90A.max_shared_bytes
 
 
 def test_what_does_not_fit_stays() -> None:

@@ -32,6 +32,7 @@ from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.inline.ir import InlineAsmOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.reduction.ir import ReduceOp, ScanOp
+from tilewright.ops.roles import role_around
 from tilewright.ops.shape.ir import CatOp, FlipOp, SplitOp
 from tilewright.schedule.layout.transfer import CACHED, is_tile, reduced
 from tilewright.support.dataclass import dataclass
@@ -109,6 +110,9 @@ def _store(near: Neighbours, op: StoreOp) -> Anchored:
 def _is_good_for(op: StoreOp, own: LinearLayout, coalescing: LinearLayout) -> bool:
     """Whether storing from `own` is no worse than moving the elements to `coalescing` first.
 
+    Roles move what would else be written in many more lines only: the memory that it takes to move
+    a tile is that of their slots. (128 x 128 of float32 leave rings of 32 KiB 3 slots for 7.)
+
     *Source*: H100, 2026-11-28, tiles of products that are stored in 16 bits, 16 bytes of a row at
     once or moved first: 17.5 and 15.3 us (attention), 54 and 45 (32 products of 544 cubed), 50 and
     32 (states of linear attention, stored in a loop); 60 kernels of two packages, none slower by
@@ -119,7 +123,8 @@ def _is_good_for(op: StoreOp, own: LinearLayout, coalescing: LinearLayout) -> bo
         return True
     dim, size = plan.order[0], max(1, width_bits(op.value.type) // 8)
     at_once = run_of_instruction(own, dim, registers_in_a_row(coalescing, dim)) * size
-    return at_once >= _SECTOR_BYTES and run_of_warp(own, dim) * size >= _GOOD_RUN_BYTES
+    is_whole = at_once >= _SECTOR_BYTES or role_around(op) is not None
+    return is_whole and run_of_warp(own, dim) * size >= _GOOD_RUN_BYTES
 
 
 @ANCHORS.register(DescriptorLoadOp)
