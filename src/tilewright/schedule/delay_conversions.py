@@ -5,7 +5,8 @@
 
 A conversion through shared memory waits for its source and for the other warps, and no load is
 started across such a wait: in the order of the text %q is asked for when %p has come. What moves
-reads registers only, so nothing else changes.
+reads registers only, so nothing else changes. It stays in front of other users of its source: one
+may be a product that adds to the registers in place.
 
 *Why here*: behind `copy-async`, which makes copies of loads and of their conversions; before
 `decide-exchanges`, which is about the conversions that are left.
@@ -21,7 +22,6 @@ from xdsl.ir import Operation
 
 from tilewright.ir.effects import is_plain_read
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import ancestor_in
 from tilewright.ops.function import find_kernel
 from tilewright.ops.staging import ConvertLayoutOp
 from tilewright.support.dataclass import dataclass
@@ -44,10 +44,11 @@ class DelayConversions(Pass):
 
 
 def _delay(conversion: ConvertLayoutOp) -> None:
-    """Move a conversion in front of its first use if a load stands in between."""
+    """Move a conversion in front of what uses its result or source if a load stands in between."""
     block = conversion.parent
     assert block is not None
-    users = {ancestor_in(block, use.operation) for use in conversion.result.uses}
+    uses = [use.operation for v in (conversion.result, conversion.src) for use in v.uses]
+    users = {op for use in uses if (op := block.find_ancestor_op_in_block(use)) is not None}
     between = list(takewhile(lambda op: op not in users, _behind(conversion)))
     if any(map(is_plain_read, between)):
         conversion.detach()

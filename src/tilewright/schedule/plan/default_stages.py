@@ -81,8 +81,7 @@ class LoopOfProducts:
 
         Without slots their tiles pass registers and barriers. *Source*: H200, 2026-11-27, fp16, 16
         rows of queries to 4,096 keys that a table names, 16 at a time, 32 x 8 programs: 150 us with
-        3 slots, 383 with one. Of keys in a row: chosen, not measured (365 with one; Triton 3.6 with
-        3 has 146).
+        3 slots, 383 with one. Of keys in a row 110 and 365 (H100, 2026-11-28; Triton 3.6 has 142).
         """
         used_bytes = 2 * (self._slots_of_warps * self.step_bytes + self.held_bytes)
         return self.are_of_warps and used_bytes <= machine.max_shared_bytes
