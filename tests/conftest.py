@@ -9,6 +9,9 @@ import hypothesis
 import numpy as np
 import pytest
 
+from tilewright.compiler.instruments import reproducer_directory
+from tilewright.compiler.reproducer import ReproducerStore
+
 pytest_plugins = ("tests.plugins.goldens", "tests.plugins.mlir_tests")
 
 # Machines of continuous integration are shared: a slow example is no finding. Every run tries the
@@ -31,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"seed: {config.getoption('--seed')} (rerun with --seed N for other random inputs)"
+
+
+def pytest_sessionstart() -> None:
+    """Take note of what earlier processes left: the first compile warns of it, which would fail."""
+    ReproducerStore(reproducer_directory()).adopt_orphans()
 
 
 def _settings() -> dict[str, str]:
