@@ -19,7 +19,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
 
-from tilewright.ir.edits import erase, replace_by
+from tilewright.ir.edits import erase, erase_unused, replace_by
 from tilewright.ir.effects import Access, Effect, Resource, is_free, own_effects
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
@@ -170,7 +170,8 @@ def undo(kernel: FuncOp) -> None:
         if isinstance(axis, IntegerAttr):
             quotient = op.operands[0].owner
             replace_by(op, TileBuilder(op).emit(GetProgramIdOp, (), i32, _axis(axis.value.data)))
-            _erase_unused(quotient)
+            if isinstance(quotient, Operation):
+                erase_unused(quotient)
     *moved, _ = loop.body.block.ops
     for op in moved:
         op.detach()
@@ -178,19 +179,10 @@ def undo(kernel: FuncOp) -> None:
     counts = [value.owner for value in (loop.lb, loop.ub, loop.step)]
     erase(loop)
     for op in counts:
-        _erase_unused(op)
+        if isinstance(op, Operation):
+            erase_unused(op)
     for op in list(kernel.walk()):
         if isinstance(op, GetGridExtentOp):
             count = TileBuilder(op).emit(GetNumProgramsOp, (), i32, {"axis": op.axis})
             replace_by(op, count)
     clear_most_programs(kernel)
-
-
-def _erase_unused(op: Operation | Block) -> None:
-    """Erase a number that nobody asks for, and what only it is computed from."""
-    if not isinstance(op, Operation) or any(result.first_use for result in op.results):
-        return
-    owners = [operand.owner for operand in op.operands]
-    erase(op)
-    for owner in owners:
-        _erase_unused(owner)

@@ -74,7 +74,7 @@ def finish(lowering: Lowering, out: Block, direct: DirectStore, step: Step) -> N
     storing, filling = Block(), Block()
     nest.emit_nest(lowering, filling, [direct.fill], is_rare=True)
     inner = Emitter(storing, direct.store.location)
-    is_empty = _are_empty(lowering, inner, direct, direct.loops)
+    is_empty = _are_empty(lowering, inner, direct.loops)
     inner.choose(is_empty, (_closed(filling, direct), _closed(Block(), direct)))
     nest.emit_nest(lowering, storing, step.roots, is_rare=True)
     emit.choose(is_stored, (_closed(Block(), direct), _closed(storing, direct)))
@@ -85,19 +85,16 @@ def _closed(block: Block, direct: DirectStore) -> Block:
     return block
 
 
-def _are_empty(
-    lowering: Lowering, emit: Emitter, direct: DirectStore, loops: Sequence[object]
-) -> SSAValue:
-    """An i1: none of some of its loops has a step; see `_have_known_bounds`."""
+def _are_empty(lowering: Lowering, emit: Emitter, loops: Sequence[ForOp]) -> SSAValue:
+    """An i1: none of some loops has a step; see `_have_known_bounds`."""
     total = emit.constant(i1, 1)
-    for loop in direct.loops:
-        if loop in loops:
-            # Bounds of a loop that comes later may be computed between the loops.
-            low, high = (
-                with_scalars_of(lowering, emit, bound).lowering.scalar(bound)
-                for bound in (loop.lb, loop.ub)
-            )
-            total = emit.integer("andi", emit.compare("sge", low, high), total)
+    for loop in loops:
+        # Bounds of a loop that comes later may be computed between the loops.
+        low, high = (
+            with_scalars_of(lowering, emit, bound).lowering.scalar(bound)
+            for bound in (loop.lb, loop.ub)
+        )
+        total = emit.integer("andi", emit.compare("sge", low, high), total)
     return total
 
 
@@ -158,7 +155,7 @@ def _is_first(lowering: Lowering, emit: Emitter, op: DotOp) -> SSAValue:
     number = direct.products.index(op)
     loop = direct.loops[number]
     variable, low = (emit.widen(lowering.scalar(v)) for v in (loop.body.block.args[0], loop.lb))
-    before = _are_empty(lowering, emit, direct, direct.loops[:number])
+    before = _are_empty(lowering, emit, direct.loops[:number])
     return emit.integer("andi", emit.compare("eq", variable, low), before)
 
 
@@ -184,7 +181,7 @@ def _last_store(
         emit.widen(lowering.scalar(v)) for v in (loop.body.block.args[0], loop.ub, loop.step)
     )
     is_last = emit.compare("sge", emit.integer("addi", variable, step), high)
-    later = _are_empty(lowering, emit, direct, direct.loops[number + 1 :])
+    later = _are_empty(lowering, emit, direct.loops[number + 1 :])
     is_last = emit.integer("andi", emit.integer("andi", is_last, later), is_shown)
     for matrix in read:
         is_last = emit.integer("andi", is_last, _are_apart(emit, place, matrix))
