@@ -9,9 +9,14 @@ import tilewright
 import tilewright.language as tl
 from tests.unit.targets.nvidia.test_pipelined_loops import at_t2
 from tilewright.ir.encoding import layout_of
+from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.memory.ir import StoreOp
-from tilewright.schedule.layout.anchors import registers_in_a_row, run_of_instruction
+from tilewright.schedule.layout.anchors import (
+    fastest_dim,
+    registers_in_a_row,
+    run_of_instruction,
+)
 
 
 @tilewright.jit
@@ -45,3 +50,20 @@ def test_what_one_instruction_stores_of_a_row(dtype: type, stride: int, run: int
     layout = stored_layout(dtype, stride)
     vector = min(registers_in_a_row(layout, 1), 1 if stride % 2 else 2 if stride % 8 else 8)
     assert run_of_instruction(layout, 1, vector) == run
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "vector", "dim"),
+    [
+        ((64, 32), (1, 0), 8, 1),
+        ((64, 32), (1, 0), 1, 1),  # registers are rows apart, lanes are neighbours
+        ((32, 64), (0, 1), 1, 0),
+        ((256, 8), (1, 0), 8, 1),  # a row a lane
+        ((64, 1), (1, 0), 1, 0),
+    ],
+)
+def test_neighbours_are_in_registers_or_else_in_lanes(
+    shape: tuple[int, int], order: tuple[int, int], vector: int, dim: int
+) -> None:
+    """Operands were staged across their rows: each lane wrote a line of banks of its own."""
+    assert fastest_dim(coalesced(shape, order, vector, 4)) == dim

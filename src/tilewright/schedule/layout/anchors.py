@@ -163,7 +163,11 @@ def _stored_block(near: Neighbours, op: Operation) -> Anchored:
 
 
 def fastest_dim(layout: LinearLayout) -> int:
-    """The dim along which the registers and lanes of a layout run first."""
+    """The dim along which neighbours are nearest: in registers in a row, else in lanes."""
+    first = [basis for basis in layout.basis_images("register") if any(basis)][:1]
+    for basis in (*first, *layout.basis_images("lane")):
+        if sum(basis) == 1:
+            return basis.index(1)
     for in_dim in ("register", "lane", "warp"):
         for basis in layout.basis_images(in_dim):
             if any(basis):
