@@ -79,14 +79,17 @@ def test_a_step_of_a_matrix_product_is_eight_wgmma_under_one_wait() -> None:
     assert count(ptx, "wgmma.commit_group.sync.aligned") == 1
     assert count(ptx, "wgmma.wait_group.sync.aligned") == 1
     assert count(ptx, "fence.proxy.async.shared") == 1
-    assert count(ptx, "bar.sync") == 2
+    assert count(ptx, "bar.sync") == 3  # the last one turns the result to whole rows
 
 
 def test_operands_of_a_matrix_product_are_copied_16_bytes_a_lane_past_the_registers() -> None:
     ptx = launch_ptx("matmul")
     copies = re.findall(r"cp\.async\.cg\.shared\.global \[.*?\], \[.*?\], (\d+)", ptx)
     assert copies == ["16"] * 16
-    assert count(ptx, "ld.global") == 0 == count(ptx, "st.shared")
+    until_the_last = ptx[: ptx.rindex("wgmma.wait_group")]
+    assert count(ptx, "ld.global") == 0 == count(until_the_last, "st.shared")
+    # Rows of the result leave 16 bytes a lane.
+    assert count(ptx, "st.global.v4.b32") == 16 == count(ptx, "st.global")
 
 
 def test_attention_keeps_its_weights_in_registers() -> None:
@@ -95,7 +98,7 @@ def test_attention_keeps_its_weights_in_registers() -> None:
     assert count(ptx, "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16") == 8
     assert count(ptx, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16") == 4
     assert count(ptx, "st.shared") == 0
-    assert count(ptx, "bar.sync") <= 4
+    assert count(ptx, "bar.sync") <= 5  # one of them for the rows of the result
 
 
 @tilewright.jit

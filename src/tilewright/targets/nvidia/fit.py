@@ -18,6 +18,9 @@ from tilewright.targets.nvidia.errors import AssemblerFailed
 # backward with 16 warps at 74 registers 0.68, softmax of 16384 with 16 warps at 70 registers 0.87.
 # Further down spills or longer code cost more than they give.
 _SMALLEST_FRACTION = 0.8
+# Chosen, not measured: products of warp groups wait for each other where registers are short, so a
+# few are taken away only (of 130 to 128, ptxas 13.0.88, and a program more beside each other).
+_SMALLEST_FRACTION_OF_PRODUCTS = 0.95
 # Chosen, not measured: four registers of a thread, touched once, where one more cta is the gain.
 _NEGLIGIBLE_SPILL_BYTES = 16
 _THREADS = re.compile(r"^\.reqntid (\d+).*$", re.MULTILINE)
@@ -28,16 +31,11 @@ def assemble_for_occupancy(ptx: str, machine: MachineModel, options: CompileOpti
     first = assemble_ptx(ptx, machine.arch, options)
     registers = first.resources.registers
     threads = _num_threads(ptx)
-    if (
-        options.maxnreg
-        or "wgmma" in ptx
-        or "setmaxnreg" in ptx
-        or first.resources.has_spills
-        or not threads
-    ):
+    if options.maxnreg or "setmaxnreg" in ptx or first.resources.has_spills or not threads:
         return first
-    ctas = _ctas(machine, registers, threads)
-    if not _may_hold(machine, ctas + 1, threads, registers):
+    ctas, multiplies = _ctas(machine, registers, threads), "wgmma" in ptx
+    fraction = _SMALLEST_FRACTION_OF_PRODUCTS if multiplies else _SMALLEST_FRACTION
+    if not _may_hold(machine, ctas + 1, threads, fraction * registers):
         return first
     directive = f"\\g<0>\n.minnctapersm {ctas + 1}"
     try:
@@ -45,7 +43,9 @@ def assemble_for_occupancy(ptx: str, machine: MachineModel, options: CompileOpti
     except AssemblerFailed:
         # ptxas 13.0.88 dies of the directive in some kernels with a sort (seen 2026-11-22).
         return first
-    return second if _spill_bytes(second) <= _allowed_spill(ctas) else first
+    if multiplies and second.remarks() != first.remarks():
+        return first
+    return second if _spill_bytes(second) <= _allowed_spill(ctas, multiplies) else first
 
 
 def _num_threads(ptx: str) -> int:
@@ -60,13 +60,13 @@ def _ctas(machine: MachineModel, registers: int, threads: int) -> int:
     return machine.registers_per_sm // (rounded * threads)
 
 
-def _may_hold(machine: MachineModel, ctas: int, threads: int, registers: int) -> bool:
-    """Whether so many ctas fit with registers that are not much fewer than `registers`."""
+def _may_hold(machine: MachineModel, ctas: int, threads: int, fewest: float) -> bool:
+    """Whether so many ctas fit with `fewest` registers a thread or more."""
     if ctas * threads > machine.max_threads_per_sm:
         return False
     unit = machine.register_unit // machine.lanes
     limit = machine.registers_per_sm // (ctas * threads) // unit * unit
-    return limit >= _SMALLEST_FRACTION * registers
+    return limit >= fewest
 
 
 def _spill_bytes(assembled: Assembled) -> int:
@@ -74,5 +74,5 @@ def _spill_bytes(assembled: Assembled) -> int:
     return used.spill_store_bytes + used.spill_load_bytes
 
 
-def _allowed_spill(ctas: int) -> int:
-    return _NEGLIGIBLE_SPILL_BYTES if ctas == 1 else 0
+def _allowed_spill(ctas: int, multiplies: bool) -> int:
+    return _NEGLIGIBLE_SPILL_BYTES if ctas == 1 and not multiplies else 0
