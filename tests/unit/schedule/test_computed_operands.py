@@ -120,6 +120,25 @@ def test_words_that_are_loaded_eight_times_stay() -> None:
 
 
 @tilewright.jit
+def halved(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, D):
+        x = tl.load(a + rows[:, None] * K + k + depth[None, :])
+        y = tl.load(b + (k + depth)[:, None] * N + columns[None, :], volatile=True)
+        total = tl.dot(x, (y * 0.5).to(tl.float16), total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+def test_a_volatile_load_stays_and_keeps_no_other_back() -> None:
+    args = (halves(34, 64, 256), halves(35, 256, 64), np.zeros((64, 64), np.float32), 256)
+    module = at_t2(halved, args, dict(M=64, N=64, D=64, bulk_access="never", num_stages=4))
+    schedule = schedule_of(find_kernel(module))
+    assert schedule is not None and "tiles load#0 slots 4" in str(schedule)
+    assert accounts(module)[0].startswith("loads run 2 iterations ahead")
+
+
+@tilewright.jit
 def twice(a, b, c, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, TRIPS: tl.constexpr):
     rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
     total = tl.zeros((M, N), tl.float32)

@@ -114,9 +114,8 @@ def _is_good_for(op: StoreOp, own: LinearLayout, coalescing: LinearLayout) -> bo
     a tile is that of their slots. (128 x 128 of float32 leave rings of 32 KiB 3 slots for 7.)
 
     *Source*: H100, 2026-11-28, tiles of products that are stored in 16 bits, 16 bytes of a row at
-    once or moved first: 17.5 and 15.3 us (attention), 54 and 45 (32 products of 544 cubed), 50 and
-    32 (states of linear attention, stored in a loop); 60 kernels of two packages, none slower by
-    more than 4 %.
+    once or moved first: 17.5 and 15.3 us (attention), 54 and 45 (32 products of 544 cubed). Of 106
+    kernels three were slower by 4 to 9 % (decision 22).
     """
     plan = decided(op, AccessAttr)
     if own == coalescing or own.rank == 1 or plan.is_scattered:
@@ -177,23 +176,22 @@ def fastest_dim(layout: LinearLayout) -> int:
 
 def run_of_warp(layout: LinearLayout, dim: int) -> int:
     """Adjacent elements along `dim` that the lanes of a warp hold, each in few registers."""
-    steps = {
-        basis[dim]
-        for in_dim in ("register", "lane")
-        for basis in layout.basis_images(in_dim)
-        if basis[dim] and sum(map(bool, basis)) == 1
-    }
-    run = 1
-    while run in steps:
-        run *= 2
-    return run
+    return _continued(layout, dim, ("register", "lane"), 1)
 
 
 def run_of_instruction(layout: LinearLayout, dim: int, vector: int) -> int:
     """Adjacent elements along `dim` that one access of a warp touches, `vector` a lane at most."""
-    run = min(vector, registers_in_a_row(layout, dim))
-    images = layout.basis_images("lane")
-    steps = {basis[dim] for basis in images if basis[dim] and sum(map(bool, basis)) == 1}
+    return _continued(layout, dim, ("lane",), min(vector, registers_in_a_row(layout, dim)))
+
+
+def _continued(layout: LinearLayout, dim: int, in_dims: Sequence[str], run: int) -> int:
+    """How far a run of adjacent elements along `dim` goes on in the input dims."""
+    steps = {
+        basis[dim]
+        for in_dim in in_dims
+        for basis in layout.basis_images(in_dim)
+        if basis[dim] and sum(map(bool, basis)) == 1
+    }
     while run in steps:
         run *= 2
     return run

@@ -13,6 +13,7 @@ from tilewright.ir.plans import AccessAttr
 from tilewright.ir.types import storage_bytes
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.schedule.plan.copies import is_volatile
 
 # Source: PTX ISA 8.8, cp.async: the least that one instruction of a lane copies.
 _LEAST_COPY_BYTES = 4
@@ -21,9 +22,10 @@ _LEAST_COPY_BYTES = 4
 def computed_operands(kernel: FuncOp, block: Block, products: Sequence[Operation]) -> list[LoadOp]:
     """The loads of a block that operands of `products` are computed from, in its order.
 
-    Left out are those that no copy to shared memory can make, of less than 4 bytes a lane; those
-    that are operands as they are, which products find in registers; and those that are known to
-    load an element several times, as packed weights are: slots have a place for each time.
+    Left out are those that no copy to shared memory can make, of less than 4 bytes a lane, or that
+    are volatile; those that are operands as they are, which products find in registers; and those
+    that are known to load an element several times, as packed weights are: slots have a place for
+    each time.
     """
     operands = [operand for product in products for operand in product.operands[:2]]
     seen, pending = set[Operation](), list(operands)
@@ -35,8 +37,10 @@ def computed_operands(kernel: FuncOp, block: Block, products: Sequence[Operation
         pending += _read_by(op)
     loads = [op for op in block.ops if op in seen and isinstance(op, LoadOp) and _is_copied(op)]
     loads = [load for load in loads if load.result not in operands]
-    facts = AxisFacts(kernel) if loads else None
-    return [load for load in loads if facts and max(facts.of(load.ptr).constancy) == 1]
+    if not loads:
+        return []
+    facts = AxisFacts(kernel)
+    return [load for load in loads if max(facts.of(load.ptr).constancy) == 1]
 
 
 def _read_by(op: Operation) -> Sequence[SSAValue]:
@@ -46,5 +50,6 @@ def _read_by(op: Operation) -> Sequence[SSAValue]:
 
 def _is_copied(load: LoadOp) -> bool:
     plan = annotated(load, AccessAttr)
-    size = storage_bytes(load.result.type)
-    return plan is not None and plan.vector * size >= _LEAST_COPY_BYTES
+    if plan is None or is_volatile(load):
+        return False
+    return plan.vector * storage_bytes(load.result.type) >= _LEAST_COPY_BYTES
