@@ -20,7 +20,7 @@ from tilewright.targets.cpu.host import host_machine
 FAMILY = "matmul"
 THREADS = (1, 2)
 SIZES = (512, 1000, 1024, 2048)
-AMX_SIZES = (512, 1024, 2048)
+AMX_SIZES = (512, 1024, 2048, 4096)
 ODD_SHAPES = ((1023, 777, 515), (4096, 64, 512), (64, 4096, 512), (1024, 1024, 17))
 """m, n, k: odd, tall, wide and shallow."""
 THIN_SHAPES = (
@@ -31,7 +31,7 @@ THIN_SHAPES = (
 SHALLOW_SHAPES = (((1024, 1024, 17), (256, 1024, 32)), ((4096, 4096, 17), (64, 2048, 32)))
 """m, n, k and the tile: wide ones, where writing rows of the result is what takes the time."""
 F32_BARS = {1: 1.0, 2: 0.97}
-BF16_BAR, AMX_BAR, INT8_BAR = 0.9, 1.0, 1.15
+HALF_BAR, AMX_BAR, INT8_BAR = 0.9, 1.0, 1.15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,8 @@ def blocks_for(size: int, threads: int, on_amx: bool = False) -> Blocks:
     Where the second-level cache holds 2 MiB, B of 512 columns by 256 to 512 steps stays there.
     """
     if on_amx and size > 512:
-        return LARGE_BLOCKS
+        # Programs that follow each other have the same columns, and find B packed.
+        return dataclasses.replace(LARGE_BLOCKS, group_m=4)
     if on_amx:
         return Blocks(512 // threads, 512, 512, group_m=1)
     if host_machine().l2_bytes >= LARGE_L2_BYTES:
@@ -77,13 +78,23 @@ def rows(threads: int) -> Iterator[Row]:
         m, n, _ = shape
         yield f32_row(shape, threads, Blocks(tile_side(m), tile_side(n), 128))
     for shape, (m, n, k) in SHALLOW_SHAPES:
-        yield f32_row(shape, threads, Blocks(m, n, k), f", tiles of {m}×{n}×{k}")
+        blocks = Blocks(m, n, k)
+        yield f32_row(shape, threads, blocks, tiles_text(blocks))
     for blocks in GPU_BLOCKS:
-        yield f32_row((1024,) * 3, threads, blocks, f", tiles of {blocks.m}×{blocks.n}×{blocks.k}")
+        yield f32_row((1024,) * 3, threads, blocks, tiles_text(blocks))
     for size in AMX_SIZES if has_amx() else (1024,):
-        yield bf16_row(size, threads)
+        yield half_row("bf16", size, threads, blocks_for(size, threads, has_amx()))
+    yield half_row("bf16", 1000, threads, blocks_for(1000, threads, has_amx()), has_bar=False)
+    yield half_row("f16", 1024, threads, blocks_for(1024, threads, has_amx()))
+    for blocks in GPU_BLOCKS:
+        yield half_row("bf16", 1024, threads, blocks, tiles_text(blocks), has_bar=False)
     for size in AMX_SIZES if has_amx() else ():
         yield int8_row(size, threads)
+
+
+def tiles_text(blocks: Blocks) -> str:
+    """What a row says of tiles that are not the best ones."""
+    return f", tiles of {blocks.m}×{blocks.n}×{blocks.k}"
 
 
 def tile_side(extent: int) -> int:
@@ -149,27 +160,24 @@ def f32_row(shape: tuple[int, int, int], threads: int, blocks: Blocks, more: str
     return row_of(work, shape, threads, bar, ours, lambda: torch.mm(x, y, out=z))
 
 
-def bf16_row(size: int, threads: int) -> Row:
-    """The product of bf16 matrices, f32 accumulators, bf16 result; torch tensors as arguments."""
-    work = f"matmul bf16 {size}³"
+def half_row(
+    dtype: str, size: int, threads: int, blocks: Blocks, more: str = "", has_bar: bool = True
+) -> Row:
+    """The product of bf16 or f16 matrices, f32 sums, rounded; torch tensors as arguments."""
+    work = f"matmul {dtype} {size}³{more}"
+    bar = (AMX_BAR if has_amx() else HALF_BAR) if has_bar else None
     torch = load_torch(threads)
     if torch is None:
-        return Row(FAMILY, work, threads, None, bar=BF16_BAR, note=MISSING)
+        return Row(FAMILY, work, threads, None, bar=bar, note=MISSING)
     torch.manual_seed(0)
-    x, y = (torch.randn(size, size).to(torch.bfloat16) for _ in range(2))
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    x, y = (torch.randn(size, size).to(kind) for _ in range(2))
     z, theirs = torch.empty_like(x), torch.empty_like(x)
     shape = (size,) * 3
-    ours = launch(x, y, z, shape, blocks_for(size, threads, has_amx()))
+    ours = launch(x, y, z, shape, blocks)
     ours()
     torch.testing.assert_close(z.double(), x.double() @ y.double(), rtol=1e-2, atol=0.3)
-    return row_of(
-        work,
-        shape,
-        threads,
-        AMX_BAR if has_amx() else BF16_BAR,
-        ours,
-        lambda: torch.mm(x, y, out=theirs),
-    )
+    return row_of(work, shape, threads, bar, ours, lambda: torch.mm(x, y, out=theirs))
 
 
 def int8_row(size: int, threads: int) -> Row:

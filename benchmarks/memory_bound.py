@@ -15,8 +15,8 @@ import numpy as np
 
 import tilewright
 import tilewright.language as tl
-from benchmarks.harness import Row, measure_pairs
-from benchmarks.peers import compare_with_torch, fresh_like
+from benchmarks.harness import Row, measure_pairs, show_seconds
+from benchmarks.peers import MISSING, compare_with_torch, fresh_like, load_torch
 from examples import fused_softmax, layer_norm, vector_add
 
 FAMILY = "memory"
@@ -41,6 +41,9 @@ def rows(threads: int) -> Iterator[Row]:
         for shape in NORM_SHAPES:
             yield layer_norm_row(shape, threads, offset)
             yield rms_norm_row(shape, threads, offset)
+    for shape in NORM_SHAPES:
+        for norm in ("layer norm", "RMS norm"):
+            yield bf16_norm_row(norm, shape, threads)
 
 
 def array(shape: tuple[int, ...], offset: int = 0, seed: int = 0) -> np.ndarray:
@@ -147,7 +150,7 @@ def rms_norm_kernel(
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)
     mask = columns < width
-    x = tl.load(x_ptr + row * stride + columns, mask=mask, other=0.0)
+    x = tl.load(x_ptr + row * stride + columns, mask=mask, other=0.0).to(tl.float32)
     rrms = tl.rsqrt(tl.sum(x * x, axis=0) / width + EPSILON)
     weight = tl.load(weight_ptr + columns, mask=mask)
     tl.store(y_ptr + row * stride + columns, x * rrms * weight, mask=mask)
@@ -171,3 +174,41 @@ def rms_norm_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row:
     work = name_of("RMS norm", shape, offset)
     row = compare_with_torch(FAMILY, work, threads, NORM_BAR, ours, peer, tolerance=1e-4)
     return beside_copy(row, ours, x)
+
+
+def bf16_norm_row(norm: str, shape: tuple[int, int], threads: int) -> Row:
+    """A norm of bf16 rows, forward; torch tensors, and results are allocated in each call."""
+    work, (height, width) = f"{norm} bf16 {shape[0]}×{shape[1]}", shape
+    torch = load_torch(threads)
+    if torch is None:
+        return Row(FAMILY, work, threads, None, bar=NORM_BAR, note=MISSING)
+    torch.manual_seed(0)
+    x = torch.randn(shape).bfloat16()
+    weight, bias = (torch.randn(width).bfloat16() for _ in range(2))
+    mean, rstd = (torch.empty(height) for _ in range(2))
+    constants = {"EPSILON": EPSILON, "BLOCK": tilewright.next_power_of_2(width)}
+
+    def ours() -> object:
+        y = torch.empty_like(x)
+        if norm == "RMS norm":
+            rms_norm_kernel[(height,)](x, weight, y, width, width, **constants)
+        else:
+            arguments = (x, weight, bias, y, mean, rstd, width, width)
+            layer_norm.forward_kernel[(height,)](*arguments, **constants)
+        return y
+
+    def peer() -> object:
+        if norm == "RMS norm":
+            return torch.nn.functional.rms_norm(x, (width,), weight, EPSILON)
+        return torch.nn.functional.layer_norm(x, (width,), weight, bias, EPSILON)
+
+    torch.testing.assert_close(ours(), peer(), rtol=2e-2, atol=2e-2)
+    with torch.inference_mode():
+        pairs = measure_pairs(ours, peer)
+    return Row(
+        *(FAMILY, work, threads, pairs.ratio),
+        bar=NORM_BAR,
+        ours=show_seconds(pairs.ours_seconds),
+        peer=f"torch {show_seconds(pairs.peer_seconds)}",
+        note=pairs.note,
+    )

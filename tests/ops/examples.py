@@ -170,6 +170,7 @@ EXAMPLES: dict[str, Example] = {
     "cpu.pack": Example(
         (P, "i64", P), (), 'rows = 8 : i64, columns = 8 : i64, role = "b", transposed'
     ),
+    "cpu.forget": Example((P,), (), "num_elems = 8 : i64"),
     "cpu.is_alone": Example(results=("i1",)),
     "cpu.poll": Example(),
     "cpu.start_count": Example((), ("i64",)),

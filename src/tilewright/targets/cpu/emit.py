@@ -13,13 +13,12 @@ from tilewright.codegen.math.emitter import MathEmitter
 from tilewright.ir.effects import Access, Resource, effects_of
 from tilewright.ir.locations import span_of
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.targets.cpu.launch_ops import ForgetOp, IsAloneOp, PollOp
 from tilewright.targets.cpu.ops import (
     AMX_UNITS,
     AssertOp,
     DotOp,
-    IsAloneOp,
     PackOp,
-    PollOp,
     unit_of,
 )
 from tilewright.targets.cpu.rules import CPU_RULES
@@ -37,6 +36,7 @@ from tilewright.targets.cpu.rules import reports as report_rules
 from tilewright.targets.cpu.rules import structure as structure_rules
 from tilewright.targets.cpu.rules.interrupts import branch_if_stopped
 from tilewright.targets.cpu.runtime.cycle_counts import COUNTS_SYMBOL
+from tilewright.targets.cpu.runtime.interrupt_ir import CONTEXT_FIELDS
 from tilewright.targets.cpu.runtime.status import Site
 from tilewright.targets.cpu.schedule.count_cycles import num_counted_of
 from tilewright.targets.cpu.services import CpuServices
@@ -87,7 +87,7 @@ def emit_kernel(
     ]
     _emit_program(builder, services, kernel, parameters, has_lines)
     types = [llvm_type(a.type) for a in kernel.body.block.args]
-    emit_entry(builder, types, _asks_context(kernel))
+    emit_entry(builder, types, _asks_context(kernel), _has(kernel, ForgetOp))
     text = builder.text()
     return text + ROUND_TO_BFLOAT if "bfloat" in text else text
 
@@ -135,7 +135,7 @@ def atomics_of(module: ModuleOp) -> list[str]:
 
 
 def _asks_context(kernel: FuncOp) -> bool:
-    return _has(kernel, PollOp, IsAloneOp)
+    return _has(kernel, PollOp, IsAloneOp, ForgetOp)
 
 
 def _has(kernel: FuncOp, *kinds: type[Operation]) -> bool:
@@ -165,10 +165,13 @@ def _emit_program(
     builder.add_function("program", fn.text())
 
 
-def emit_entry(builder: ModuleBuilder, types: list[str], asks_context: bool) -> None:
+def emit_entry(
+    builder: ModuleBuilder, types: list[str], asks_context: bool, keeps: bool = False
+) -> None:
     """The function that the pool calls: it runs the module's `@program` for a range of programs.
 
-    `types` are the LLVM types of the kernel's arguments, whose values are in slots.
+    `types` are the LLVM types of the kernel's arguments, whose values are in slots. `keeps`:
+    a program asks whether it is its thread's first of the launch.
     """
     header = (
         f"define void @{KERNEL_SYMBOL}(ptr %args, ptr %grid, i64 %begin, i64 %end, ptr %context)"
@@ -201,6 +204,9 @@ def emit_entry(builder: ModuleBuilder, types: list[str], asks_context: bool) -> 
         *(["ptr %context"] if asks_context else []),
     ]
     fn.emit(f"call fastcc void @program({', '.join(arguments)})")
+    if keeps:
+        begun_at = fn.value(f"getelementptr i8, ptr %context, i64 {CONTEXT_FIELDS['has_begun']}")
+        fn.emit(f"store i64 1, ptr {begun_at}, align 8")
     fn.lines.append("  %next = add i64 %program, 1")
     fn.branch(loop)
     fn.place(done)

@@ -50,12 +50,24 @@ from tilewright.ops.function import function_around
 from tilewright.support.errors import AssertionFailed, MisalignedAccess
 from tilewright.targets.cpu import ops
 from tilewright.targets.cpu.dot.interpret import dot, pack
+from tilewright.targets.cpu.interpret_launch import do_nothing, forget, is_alone, start_count
+from tilewright.targets.cpu.launch_ops import (
+    EndCountOp,
+    ForgetOp,
+    IsAloneOp,
+    PollOp,
+    StartCountOp,
+)
 
 CPU_INTERPRETATION = Rules("cpu", TILE_RULES)
 
 CPU_INTERPRETATION.plain.register(ops.ExtractOp, ops.ShuffleOp)(by_reference)
 CPU_INTERPRETATION.plain.register(ops.PackOp)(pack)
 CPU_INTERPRETATION.plain.register(ops.DotOp)(dot)
+CPU_INTERPRETATION.plain.register(ForgetOp)(forget)
+CPU_INTERPRETATION.plain.register(PollOp, EndCountOp)(do_nothing)
+CPU_INTERPRETATION.plain.register(StartCountOp)(start_count)
+CPU_INTERPRETATION.plain.register(IsAloneOp)(is_alone)
 CPU_INTERPRETATION.taint.register(ops.ShuffleOp)(moved)
 
 
@@ -141,8 +153,7 @@ def _arena(operation: ops.AllocOp) -> tuple[Operation, int]:
     """The function whose arena a placed buffer lies in, and the arena's size."""
     function = function_around(operation)
     sizes = [
-        buffer.offset_bytes.value.data
-        + buffer.num_elems.value.data * ir.storage_bytes(pointee_of(buffer.result.type))
+        buffer.offset_bytes.value.data + ops.allocated_bytes(buffer)
         for buffer in function.walk()
         if isinstance(buffer, ops.AllocOp) and buffer.offset_bytes is not None
     ]
@@ -311,23 +322,6 @@ def _print(operation: Operation, preparation: Preparation) -> PlainFunction:
             program.machine.output.write(f"pid ({pid}) idx ({where}){prefix}{which}{text}\n")
 
     return evaluate
-
-
-@CPU_INTERPRETATION.plain.register(ops.PollOp, ops.EndCountOp)
-def _do_nothing(operation: Operation, preparation: Preparation) -> PlainFunction:
-    """Python itself stops the interpreter, and nobody asks what was counted."""
-    return lambda program, *operands: None
-
-
-@CPU_INTERPRETATION.plain.register(ops.StartCountOp)
-def _start_count(operation: Operation, preparation: Preparation) -> PlainFunction:
-    return lambda program: np.int64(0)  # nothing takes cycles here
-
-
-@CPU_INTERPRETATION.plain.register(ops.IsAloneOp)
-def _is_alone(operation: Operation, preparation: Preparation) -> PlainFunction:
-    """The only program of a launch is alone; programs take turns at any op."""
-    return lambda program: np.array(program.machine.grid == (1, 1, 1))
 
 
 @CPU_INTERPRETATION.plain.register(ops.PrefetchOp)

@@ -9,7 +9,7 @@ scalars and vectors. Addresses are pointers plus element offsets (`tt.addptr`).
 from __future__ import annotations
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, UnitAttr
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -28,7 +28,8 @@ from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from tilewright.ir.attributes import integers_of
 from tilewright.ir.effects import Access, Allocation, Effect, Resource, read, update, write
 from tilewright.ir.op import Array, TileOp
-from tilewright.ir.types import shape_of
+from tilewright.ir.types import PointerType, shape_of, storage_bytes
+from tilewright.targets.cpu.launch_ops import LAUNCH_OPS
 
 
 @irdl_op_definition
@@ -62,17 +63,27 @@ class AllocOp(TileOp):
     """A 64-byte aligned buffer of `num_elems` elements in the worker's arena.
 
     `offset_bytes` is set by the arena pass; before that the buffer has no place. Contents are
-    undefined until written; buffers whose live ranges do not overlap may share bytes.
+    undefined until written; buffers whose live ranges do not overlap may share bytes. What is
+    `kept` shares none: the next program of the same thread finds it as it was, until a launch
+    begins (`cpu.forget`).
     """
 
     name = "cpu.alloc"
     num_elems = prop_def(IntegerAttr)
     offset_bytes = opt_prop_def(IntegerAttr)
     label = opt_prop_def(StringAttr)
+    kept = opt_prop_def(UnitAttr)
     result = result_def()
 
     def effects(self) -> tuple[Effect, ...]:
         return (Allocation(Resource.GLOBAL, self.result),)
+
+
+def allocated_bytes(op: AllocOp) -> int:
+    """The bytes of a buffer."""
+    pointer = op.result.type
+    assert isinstance(pointer, PointerType)
+    return op.num_elems.value.data * storage_bytes(pointer.pointee)
 
 
 @irdl_op_definition
@@ -375,52 +386,6 @@ class AssertOp(TileOp):
         return (write(Resource.CONTROL),)
 
 
-@irdl_op_definition
-class IsAloneOp(TileOp):
-    """An i1: while this program runs, no other code of the process runs atomics.
-
-    It says the same wherever a program asks.
-    """
-
-    name = "cpu.is_alone"
-    result = result_def()
-    traits = traits_def(Pure())
-
-
-@irdl_op_definition
-class PollOp(TileOp):
-    """Return from the program if its launch is to stop: an interrupt came (`interrupt_ir.py`)."""
-
-    name = "cpu.poll"
-
-    def effects(self) -> tuple[Effect, ...]:
-        return (write(Resource.CONTROL),)
-
-
-@irdl_op_definition
-class StartCountOp(TileOp):
-    """The number of a counter of cycles, from which `cpu.end_count` counts."""
-
-    name = "cpu.start_count"
-    start = result_def(i64)
-
-    def effects(self) -> tuple[Effect, ...]:
-        return (write(Resource.CONTROL),)
-
-
-@irdl_op_definition
-class EndCountOp(TileOp):
-    """Add the cycles since `start` to those of `part`, and 1 to its runs unless `beside` one."""
-
-    name = "cpu.end_count"
-    start = operand_def(i64)
-    part = prop_def(IntegerAttr)
-    beside = opt_prop_def(UnitAttr)
-
-    def effects(self) -> tuple[Effect, ...]:
-        return (write(Resource.CONTROL),)
-
-
 CPU_OPS = (
     NestOp,
     YieldOp,
@@ -440,8 +405,5 @@ CPU_OPS = (
     PackOp,
     PrintOp,
     AssertOp,
-    IsAloneOp,
-    PollOp,
-    StartCountOp,
-    EndCountOp,
+    *LAUNCH_OPS,
 )

@@ -78,7 +78,8 @@ class ProductSummary:
     that are read where the user has them. B is cut into `panels`: how many, of how many columns.
     `is_stored`: its sum may go to the user's memory without a store's loop over the tile.
     `time` is estimated for one execution and what packs its operands, in a step of `loop`.
-    A batch is `count` products, one after the other.
+    A batch is `count` products, one after the other. `is_kept`: what is packed of B may be found by
+    the next programs.
     """
 
     line: str
@@ -93,6 +94,7 @@ class ProductSummary:
     loop: Loop | None = None
     time: Estimate = Estimate(0, "")
     count: int = 1
+    is_kept: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from tilewright.support.dataclass import replace
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.dot.direct import amx_redirection, redirection
 from tilewright.targets.cpu.dot.fetching import fetch_address
+from tilewright.targets.cpu.dot.kept_panels import Slot, forget, pack_unless_kept, slot_of
 from tilewright.targets.cpu.dot.limits import limits_of, row_limit
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.summary import summary_of
@@ -51,12 +52,10 @@ def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
     if lowering.bufferization.is_in_place(form):
         lowering.unpacked[form] = _rows_in_place(lowering, out, form)
         return
-    spec = _spec_of(lowering, form)
-    dst = _packed_buffer(lowering, form, spec)
-    lowering.packed[form] = dst
     if form.from_memory:
-        _pack_load(lowering, out, form, dst)
+        _pack_load(lowering, out, form)
         return
+    dst = _packed_buffer(lowering, form)
     emit = Emitter(out, _location(form))
     _pack_buffer(lowering, emit, form, lowering.buffer(form.value), dst)
 
@@ -80,13 +79,23 @@ def _operand_shape(form: PackForm) -> tuple[int, int]:
     return (columns, rows) if form.transposed else (rows, columns)
 
 
-def _packed_buffer(lowering: Lowering, form: PackForm, spec: DotSpec) -> Buffer:
-    rows, columns = _operand_shape(form)
-    if form.role == "a":
-        count = spec.a_layout.size_elems(rows, columns)
-    else:
-        count = spec.b_layout.size_elems(rows, columns)
-    return lowering.allocate((rows, columns), form.element, f"packed {form.role}", count)
+def _packed_buffer(lowering: Lowering, form: PackForm) -> Buffer:
+    """Where an operand is packed: a buffer of its own."""
+    shape, spec = _operand_shape(form), _spec_of(lowering, form)
+    layout = spec.a_layout if form.role == "a" else spec.b_layout
+    count = layout.size_elems(*shape)
+    buffer = lowering.allocate(shape, form.element, f"packed {form.role}", count)
+    lowering.packed[form] = buffer
+    return buffer
+
+
+def _slot_of(ev: Evaluator, form: PackForm) -> Slot | None:
+    """Where panels of B are that the next program may find; None where they are not kept."""
+    if form.role != "b":
+        return None
+    spec, shape = _spec_of(ev.lowering, form), _operand_shape(form)
+    address, _ = ev.lowering.sources[form]
+    return slot_of(ev, form, address, shape, spec.b_layout.size_elems(*shape))
 
 
 def _pack(
@@ -123,7 +132,7 @@ def _pack_buffer(
     _pack(lowering, emit, form, (source.base, stride), dst.base, form.transposed)
 
 
-def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> None:
+def _pack_load(lowering: Lowering, out: Block, form: PackForm) -> None:
     """Pack straight from memory where the whole tile is there in one piece.
 
     A mask that hides something, or an index that wraps inside the tile, takes the general
@@ -133,34 +142,49 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
     assert isinstance(op, LoadOp)
     ev = Evaluator(lowering, Emitter(out, op.location))
     if lowering.bufferization.is_stored(form.value):
+        dst = _packed_buffer(lowering, form)
         _pack_buffer(lowering, ev.emit, form, lowering.buffer(form.value), dst)
         return
     condition = whole_tile(ev, op)
     if condition is None:
-        _pack_general(lowering, out, form, dst)
+        _pack_general(lowering, out, form, _packed_buffer(lowering, form))
         return
     lowering.sources[form] = _matrix(ev, op)
+    slot = _slot_of(ev, form)
+    dst = _packed_buffer(lowering, form) if slot is None else slot.panels
+    lowering.packed[form] = dst
     if condition is True:
-        _pack_direct(ev, form, op, dst)
+        _pack_direct(ev, form, op, dst, slot)
     else:
         assert isinstance(condition, SSAValue)
         fast, slow = Block(), Block()
         ev.emit.push(fast)
         ev.emit.pin = len(ev.emit.blocks) - 1
-        _pack_direct(ev, form, op, dst)
+        _pack_direct(ev, form, op, dst, slot)
         ev.emit.effect(YieldOp, ())
         ev.emit.pin = 0
         ev.emit.pop()
         _pack_general(lowering, slow, form, dst, is_rare=True)
         ev.emit.push(slow)
+        if slot is not None:
+            forget(ev.emit, slot)
         ev.emit.effect(YieldOp, ())
         ev.emit.pop()
         ev.emit.choose(condition, (fast, slow))
 
 
-def _pack_direct(ev: Evaluator, form: PackForm, op: LoadOp, dst: Buffer) -> None:
+def _pack_direct(
+    ev: Evaluator, form: PackForm, op: LoadOp, dst: Buffer, slot: Slot | None = None
+) -> None:
+    """Pack a tile from memory; with a slot only where it is not kept there."""
     transposed = form.transposed if _has_rows(ev.lowering, op) else not form.transposed
-    _pack(ev.lowering, ev.emit, form, ev.lowering.sources[form], dst.base, transposed)
+    source = ev.lowering.sources[form]
+    if slot is None:
+        _pack(ev.lowering, ev.emit, form, source, dst.base, transposed)
+        return
+    packing = Block()
+    _pack(ev.lowering, Emitter(packing, op.location), form, source, dst.base, transposed)
+    pack_unless_kept(ev.emit, slot, source, packing)
 
 
 def _has_rows(lowering: Lowering, op: LoadOp) -> bool:
@@ -252,7 +276,7 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
         (a, *stride), (b, *source) = (_operand(lowering, form, spec) for form in forms)
         is_across = forms[1] in lowering.bufferization.unpacked_transposes
         if source:
-            room = b if is_across else _packed_buffer(lowering, forms[1], spec).base
+            room = b if is_across else _packed_buffer(lowering, forms[1]).base
             b, source = room, [b, *source]
         target = lowering.buffer(op.results[0])
         is_silent = spec.is_amx and not is_across
@@ -347,7 +371,7 @@ def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> 
         offset = emit.integer("muli", variable, emit.index(rows * columns))
         matrix = emit.advance(stored.base, offset)
         if not is_direct(form, spec, lowering.bufferization):
-            dst = _packed_buffer(lowering, form, spec)
+            dst = _packed_buffer(lowering, form)
             source = (matrix, emit.constant(i64, columns))
             _pack(lowering, emit, form, source, dst.base, form.transposed)
             matrix = dst.base

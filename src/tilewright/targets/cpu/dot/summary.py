@@ -46,6 +46,7 @@ def summary_of(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
         lowering.report.loop_of(op),
         product_time(choice.spec, beside, tuple(in_place), count),
         count,
+        not lowering.kept.isdisjoint(bufferization.operands[op]),
     )
 
 

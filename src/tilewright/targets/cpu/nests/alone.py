@@ -20,8 +20,8 @@ from tilewright.ops.atomics.ir import AtomicRmwOp
 from tilewright.ops.control_flow import IfOp, WhileOp, YieldOp
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import replace
+from tilewright.targets.cpu.launch_ops import IsAloneOp
 from tilewright.targets.cpu.nests import nest
-from tilewright.targets.cpu.ops import IsAloneOp
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 

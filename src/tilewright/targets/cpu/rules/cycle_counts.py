@@ -7,7 +7,7 @@ to, so that no part pays for another one's numbers.
 from __future__ import annotations
 
 from tilewright.codegen.context import EmitContext
-from tilewright.targets.cpu.ops import EndCountOp, StartCountOp
+from tilewright.targets.cpu.launch_ops import EndCountOp, StartCountOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.runtime.cycle_counts import COUNTS_SYMBOL
 from tilewright.targets.cpu.services import CpuServices

@@ -1,4 +1,5 @@
-"""What a program asks of its launch: whether it is to stop, and whether it runs atomics alone.
+"""What a program asks of its launch: whether it is to stop, whether it runs atomics alone, and
+whether it is the first of its thread.
 
 A look at whether to stop is two loads and a branch that is never taken.
 """
@@ -7,7 +8,8 @@ from __future__ import annotations
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.targets.cpu.ops import IsAloneOp, PollOp
+from tilewright.ir.types import PointerType, storage_bytes
+from tilewright.targets.cpu.launch_ops import ForgetOp, IsAloneOp, PollOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.runtime.interrupt_ir import CONTEXT_FIELDS, LAUNCH_FIELDS
 
@@ -32,6 +34,22 @@ def _is_alone(ctx: EmitContext, op: IsAloneOp) -> None:
     at = fn.prologue_value(f"getelementptr i8, ptr %context, i64 {CONTEXT_FIELDS['is_alone']}")
     word = fn.prologue_value(f"load i64, ptr {at}, align 8")
     ctx.define(op, fn.prologue_value(f"icmp ne i64 {word}, 0"))
+
+
+@CPU_RULES.register(ForgetOp)
+def _forget(ctx: EmitContext, op: ForgetOp) -> None:
+    fn, pointer = ctx.fn, op.buffer.type
+    assert isinstance(pointer, PointerType)
+    size = op.num_elems.value.data * storage_bytes(pointer.pointee)
+    at = fn.value(f"getelementptr i8, ptr %context, i64 {CONTEXT_FIELDS['has_begun']}")
+    begun = fn.value(f"load i64, ptr {at}, align 8")
+    fill, done = fn.new_label(), fn.new_label()
+    fn.branch_if(fn.value(f"icmp eq i64 {begun}, 0"), fill, done)
+    fn.place(fill)
+    memset = ctx.module.declare("llvm.memset.p0.i64", "void", "ptr, i8, i64, i1")
+    fn.emit(f"call void {memset}({ctx.typed(op.buffer)}, i8 0, i64 {size}, i1 false)")
+    fn.branch(done)
+    fn.place(done)
 
 
 def branch_if_stopped(fn: FunctionBuilder, stop: str, go: str) -> None:

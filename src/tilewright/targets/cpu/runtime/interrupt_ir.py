@@ -23,14 +23,15 @@ WATCH_NS = 100_000
 # A launch: where the count is, the one that it has seen, whether its programs shall return, and the
 # function that they call when the two counts differ.
 LAUNCH_FIELDS: dict[str, int] = {"signals": 0, "seen": 8, "cancelled": 12, "attend": 16}
-# The kernel's last argument: the place of its scratch memory, of its status, and of its launch, and
-# whether nobody else runs atomics.
+# The kernel's last argument: the place of its scratch memory, of its status, and of its launch,
+# whether nobody else runs atomics, and whether this thread has begun a program of the launch.
 CONTEXT_FIELDS: dict[str, int] = {
     "scratch": 0,
     "status": 8,
     "index": 16,
     "launch": 24,
     "is_alone": 32,
+    "has_begun": 40,
 }
 
 INTERRUPTS = r"""

@@ -113,9 +113,9 @@ define internal void @return_arena(ptr %slot) {
 """
 
 # Running programs. %Context is the kernel's last argument: scratch, status, index, launch,
-# and whether it runs atomics alone.
+# whether it runs atomics alone, and whether this thread has begun a program of the launch.
 _WORK = r"""
-%Context = type { ptr, ptr, i64, ptr, i64 }
+%Context = type { ptr, ptr, i64, ptr, i64, i64 }
 
 define internal void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 %index,
                                    ptr %launch) {
@@ -128,6 +128,8 @@ define internal void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 
   store ptr %launch, ptr %launch.at
   %alone.at = getelementptr %Context, ptr %context, i32 0, i32 4
   store i64 0, ptr %alone.at
+  %begun.at = getelementptr %Context, ptr %context, i32 0, i32 5
+  store i64 0, ptr %begun.at
   ret void
 }
 

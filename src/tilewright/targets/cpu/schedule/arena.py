@@ -15,11 +15,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.ir.edits import erase
 from tilewright.ir.effects import global_access
 from tilewright.ir.regions import is_control_flow
-from tilewright.ir.types import is_pointer, storage_bytes
+from tilewright.ir.types import is_pointer
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.ops import AllocOp
+from tilewright.targets.cpu.ops import AllocOp, allocated_bytes
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ def _live_range(alloc: AllocOp, numbers: dict[Operation, tuple[int, int]]) -> Li
             break
         depth += 1
     spans = [numbers[chain[min(depth, len(chain) - 1)]] for chain in chains]
-    pointer = alloc.results[0].type
-    element = pointer.pointee  # pyright: ignore[reportAttributeAccessIssue]
-    size = alloc.num_elems.value.data * storage_bytes(element)
-    aligned = -(-size // LINE_BYTES) * LINE_BYTES
+    aligned = -(-allocated_bytes(alloc) // LINE_BYTES) * LINE_BYTES
+    if alloc.kept is not None:
+        # The next program of the thread counts on it.
+        spans = [(0, max(end for _, end in numbers.values()))]
     return LiveRange(alloc, min(s for s, _ in spans), max(e for _, e in spans), aligned)
 
 

@@ -22,11 +22,11 @@ from tilewright.ops.shape.ir import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot import direct, products
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
+from tilewright.targets.cpu.launch_ops import PollOp
 from tilewright.targets.cpu.nests import access, alone, elements, guarded_loads, nest, sorts, stores
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
-from tilewright.targets.cpu.ops import PollOp
 from tilewright.targets.cpu.schedule import interruptible
 from tilewright.targets.cpu.schedule.block_steps import Step
 from tilewright.targets.cpu.schedule.direct_stores import find_direct_stores

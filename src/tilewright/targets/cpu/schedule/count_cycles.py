@@ -12,7 +12,8 @@ from xdsl.ir import Attribute, Operation
 
 from tilewright.ir.op import build
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.targets.cpu.ops import AllocOp, EndCountOp, StartCountOp
+from tilewright.targets.cpu.launch_ops import EndCountOp, StartCountOp
+from tilewright.targets.cpu.ops import AllocOp
 from tilewright.targets.cpu.report import ReportBuilder
 
 

@@ -11,8 +11,8 @@ from tilewright.ir.regions import ControlFlowOp
 from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp, YieldOp
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.targets.cpu.launch_ops import PollOp
 from tilewright.targets.cpu.nests.emitter import Emitter
-from tilewright.targets.cpu.ops import PollOp
 from tilewright.targets.cpu.schedule.inline import is_tile
 
 # A loop of no more iterations than this cannot be what keeps a program from ending. Chosen, not

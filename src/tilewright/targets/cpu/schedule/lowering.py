@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilewright.ir.op import build
@@ -74,6 +74,7 @@ class Lowering:
     packed: dict[PackForm, Buffer] = field(default_factory=dict)
     unpacked: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
     sources: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
+    kept: set[PackForm] = field(default_factory=set)
     limits: dict[Operation, Limits | None] = field(default_factory=dict)
     direct: dict[Operation, DirectStore] = field(default_factory=dict)
     guards: dict[SSAValue, Guard] = field(default_factory=dict)
@@ -105,13 +106,20 @@ class Lowering:
         return found
 
     def allocate(
-        self, shape: tuple[int, ...], element: Attribute, label: str, num_elems: int = 0
+        self,
+        shape: tuple[int, ...],
+        element: Attribute,
+        label: str,
+        num_elems: int = 0,
+        is_kept: bool = False,
     ) -> Buffer:
         """A new buffer; allocations stand at the kernel's entry."""
         properties: dict[str, Attribute] = {
             "num_elems": IntegerAttr(max(num_elems, prod(shape)), i64),
             "label": StringAttr(label),
         }
+        if is_kept:
+            properties["kept"] = UnitAttr()
         op = build(AllocOp, (), (pointer_to(element),), properties, location=self.location)
         first = self.entry.first_op
         if self._last_allocation is not None:
