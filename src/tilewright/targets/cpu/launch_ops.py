@@ -16,7 +16,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from tilewright.ir.effects import Effect, Resource, update, write
+from tilewright.ir.effects import Effect, Resource, write
 from tilewright.ir.op import TileOp
 
 
@@ -32,7 +32,7 @@ class ForgetOp(TileOp):
     num_elems = prop_def(IntegerAttr)
 
     def effects(self) -> tuple[Effect, ...]:
-        return (update(Resource.GLOBAL, self.buffer),)
+        return (write(Resource.GLOBAL, self.buffer),)
 
 
 @irdl_op_definition
