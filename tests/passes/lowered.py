@@ -10,9 +10,11 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.jit import JITFunction
 from tilewright.machine.cpus import MADE_UP_CPU
+from tilewright.ops.control_flow import IfOp
 from tilewright.runtime.drivers import load_driver
 from tilewright.support.dataclass import replace
 from tilewright.support.options import option_names
+from tilewright.targets.cpu.ops import DotOp
 from tilewright.targets.cpu.schedule.passes import NestReport
 from tilewright.targets.target import load_target
 
@@ -56,6 +58,12 @@ def nests(kernel: JITFunction, **values: object) -> tuple[ModuleOp, NestReport]:
 def count(module: ModuleOp, name: str) -> int:
     """How many ops of one name a module holds."""
     return sum(op.name == name for op in module.walk())
+
+
+def packing_products(module: ModuleOp) -> list[DotOp]:
+    """The products of a C2 module, but for the calls that read what another program has packed."""
+    dots = [op for op in named(module, "cpu.dot") if isinstance(op, DotOp)]
+    return [op for op in dots if op.b_source is not None or not isinstance(op.parent_op(), IfOp)]
 
 
 def named(module: ModuleOp, name: str) -> list[Operation]:

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 import tilewright
 import tilewright.language as tl
-from tests.passes.lowered import count, named, nests
+from tests.passes.lowered import count, named, nests, packing_products
 from tilewright.targets.cpu.ops import DotOp
 
 F32 = np.zeros(1 << 16, np.float32)
@@ -102,7 +102,7 @@ def long_product(a, b, c, K, SIZE: tl.constexpr):
 
 def test_a_loop_fetches_the_next_tile_of_b_and_a_single_product_none() -> None:
     module, _ = nests(long_product, a=F32, b=F32, c=F32, K=512, SIZE=32)
-    assert all(isinstance(d, DotOp) and d.next_b is not None for d in named(module, "cpu.dot"))
+    assert all(product.next_b is not None for product in packing_products(module))
     module, _ = nests(product, a=F32, b=F32, c=F32, stride_m=64, stride_k=1, SIZE=32)
     assert all(isinstance(d, DotOp) and d.next_b is None for d in named(module, "cpu.dot"))
 
@@ -111,8 +111,8 @@ def test_the_last_step_fetches_the_place_of_the_result() -> None:
     module, _ = nests(long_product, a=F32, b=F32, c=F32, K=512, SIZE=32)
     function = next(op for op in module.walk() if op.name == "tt.func")
     result = function.regions[0].block.args[2]
-    for dot in named(module, "cpu.dot"):
-        assert isinstance(dot, DotOp) and dot.next_b is not None
+    for dot in packing_products(module):
+        assert dot.next_b is not None
         choice = dot.next_b.owner
         assert isinstance(choice, Operation) and choice.name == "arith.select"
         place = choice.operands[2]

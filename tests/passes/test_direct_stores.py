@@ -11,7 +11,7 @@ import tilewright
 import tilewright.language as tl
 from tests.asm.amx_host import use_modelled_amx
 from tests.holes import before_a_hole
-from tests.passes.lowered import named, nests
+from tests.passes.lowered import named, nests, packing_products
 from tilewright.jit import JITFunction
 from tilewright.targets.cpu.ops import DotOp
 
@@ -78,8 +78,7 @@ def other_zeros(a, b, c, K, ZERO: tl.constexpr, SIZE: tl.constexpr, STEP: tl.con
 
 def targets(module: ModuleOp) -> list[bool]:
     """Of each product, whether it is told where its sum goes."""
-    dots = [op for op in named(module, "cpu.dot") if isinstance(op, DotOp)]
-    return [dot.target is not None for dot in dots]
+    return [dot.target is not None for dot in packing_products(module)]
 
 
 def lowered(form: str) -> ModuleOp:

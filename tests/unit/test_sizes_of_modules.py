@@ -41,7 +41,6 @@ LARGER = {
     "schedule/plan/verify_schedule.py": 400,
     "schedule/shared_memory.py": 400,
     "support/options.py": 400,
-    "targets/cpu/dot/products.py": 400,
     "targets/cpu/dot/transposed_b.py": 400,
     "targets/cpu/nests/evaluate.py": 375,
     "targets/cpu/ops.py": 450,

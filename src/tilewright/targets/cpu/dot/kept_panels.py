@@ -56,10 +56,15 @@ _TAG_WORDS = 2
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a tile is kept, and its tag: its address and its stride, i64."""
+    """Where a tile is kept, and its tag: its address and its stride, i64.
+
+    `is_used` (i1): a program of this thread has begun where the one before it did; None where a
+    tile is the only one.
+    """
 
     panels: Buffer
     tag: SSAValue
+    is_used: SSAValue | None = None
 
 
 def slot_of(
@@ -86,12 +91,13 @@ def slot_of(
     if not isinstance(loop, ForOp):
         return Slot(Buffer(panels.base, shape, form.element), tags.base)
     state = emit.advance(tags.base, slots * _TAG_WORDS)
-    number = _number(ev, loop, emit.pure(PtrToIntOp, (source,), i64), state, slots)
+    number, last = _number(ev, loop, emit.pure(PtrToIntOp, (source,), i64), state, slots)
     place, tag = (
         emit.advance(buffer.base, emit.integer("muli", number, emit.constant(i64, size)))
         for buffer, size in ((panels, count), (tags, _TAG_WORDS))
     )
-    return Slot(Buffer(place, shape, form.element), tag)
+    is_used = emit.compare("ne", last, emit.constant(i64, 0))
+    return Slot(Buffer(place, shape, form.element), tag, is_used)
 
 
 def pack_unless_kept(
@@ -124,8 +130,11 @@ def _taken(lowering: Lowering) -> int:
     return sum(cpu.allocated_bytes(op) for op in kept)
 
 
-def _number(ev: Evaluator, loop: ForOp, address: SSAValue, state: SSAValue, slots: int) -> SSAValue:
-    """The slot of a step, an i64: its number or the last one; 0 until tiles have come again.
+def _number(
+    ev: Evaluator, loop: ForOp, address: SSAValue, state: SSAValue, slots: int
+) -> tuple[SSAValue, SSAValue]:
+    """The slot of a step, its number or the last one, and which is the last: 0 until tiles have
+    come again. Both are i64.
 
     `state` holds where the tile of the last program's first step was, and whether a program of this
     thread has begun where the one before it did. Where none has, all steps share a slot that stays
@@ -146,7 +155,7 @@ def _number(ev: Evaluator, loop: ForOp, address: SSAValue, state: SSAValue, slot
     words = emit.pure(select, (is_first, address, before), i64), last
     for place, word in zip(places, words, strict=True):
         emit.effect(cpu.StoreOp, (place, word))
-    return emit.integer("minui", number, last)
+    return emit.integer("minui", number, last), last
 
 
 def _word(emit: Emitter, place: SSAValue) -> SSAValue:

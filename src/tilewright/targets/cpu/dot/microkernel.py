@@ -65,7 +65,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     """
     assert spec.can_read_a_in_place or not spec.a_in_place, spec
     assert spec.can_pack_b or not spec.packs_b, spec
-    has_sources = (spec.a_in_place and spec.packs_b) or spec.transposed_b
+    has_sources = spec.a_in_place or spec.transposed_b
     assert has_sources or not spec.is_limited, spec
     assert spec.can_read_transposed_b or not spec.transposed_b, spec
     assert not (spec.has_row_limit and (spec.is_limited or spec.is_amx or spec.transposed_b)), spec

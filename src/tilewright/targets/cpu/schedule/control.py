@@ -20,7 +20,7 @@ from tilewright.ops.debug.ir import AssertOp, HintOp, PrintOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.shape.ir import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.dot import direct, products
+from tilewright.targets.cpu.dot import direct, operands, products
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
 from tilewright.targets.cpu.launch_ops import PollOp
 from tilewright.targets.cpu.nests import access, alone, elements, guarded_loads, nest, sorts, stores
@@ -64,7 +64,7 @@ def _emit_step(lowering: Lowering, step: Step, out: Block, fetches: Sequence[Fet
     elif step.roots:
         nest.emit_nest(lowering, out, step.roots, fetches)
     elif step.pack is not None:
-        products.emit_pack(lowering, out, step.pack)
+        operands.emit_pack(lowering, out, step.pack)
     else:
         assert step.op is not None
         _emit_op(lowering, step.op, out)

@@ -74,6 +74,7 @@ class Lowering:
     packed: dict[PackForm, Buffer] = field(default_factory=dict)
     unpacked: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
     sources: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
+    in_memory: dict[PackForm, SSAValue] = field(default_factory=dict)
     kept: set[PackForm] = field(default_factory=set)
     limits: dict[Operation, Limits | None] = field(default_factory=dict)
     direct: dict[Operation, DirectStore] = field(default_factory=dict)
