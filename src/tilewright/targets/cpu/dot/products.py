@@ -103,7 +103,12 @@ def _choose_call(
     pack(lowering, Emitter(packing, op.location), form, source, slot.panels.base, False)
     inner = Emitter(keeping, op.location)
     pack_unless_kept(inner, slot, source, packing)
-    _emit_call(lowering, inner, op, spec, replace(call, b=slot.panels.base, fetch=(), source=()))
+    panels = slot.panels.base
+    # The same blocks of code fetch the next slot, row by row of a panel: a guess behind the last.
+    following = inner.advance(panels, spec.b_layout.size_elems(spec.k, spec.n))
+    fetch = (following, inner.constant(i64, spec.b_layout.columns))
+    kept = replace(call, b=panels, fetch=fetch if call.fetch else (), source=())
+    _emit_call(lowering, inner, op, spec, kept)
     _emit_call(lowering, Emitter(other, op.location), op, spec, call)
     for block in (keeping, other):
         block.add_op(build(YieldOp, location=op.location))
