@@ -162,6 +162,7 @@ def _add_context(image: Image, arena_bytes: int, status: int) -> int:
         "index": 0,
         "launch": image.add(bytes(launch)),
         "is_alone": 0,
+        "has_begun": 0,
     }
     context = bytearray(8 * len(CONTEXT_FIELDS))
     for name, offset in CONTEXT_FIELDS.items():
