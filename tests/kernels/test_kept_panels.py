@@ -151,6 +151,20 @@ def test_a_program_finds_what_it_wrote_itself(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(c, expected)
 
 
+@tilewright.jit
+def one_step(a, b, c, SIZE: tl.constexpr):
+    """Rows of B are packed by the product itself, and there is one product."""
+    i = tl.arange(0, SIZE)
+    x = tl.load(a + i[:, None] * SIZE + i[None, :])
+    y = tl.load(b + i[:, None] * SIZE + i[None, :])
+    tl.store(c + i[:, None] * SIZE + i[None, :], tl.dot(x, y))
+
+
+def test_a_single_product_that_packs_b_itself_has_no_slot() -> None:
+    matrix = np.zeros((64, 64), np.float32)
+    assert not keeps(one_step, a=matrix, b=matrix, c=matrix, SIZE=64)
+
+
 @pytest.mark.parametrize("kernel", [counts, volatile, several_tiles], ids=lambda k: k.__name__)
 def test_what_may_be_ordered_or_written_between_is_not_kept(
     kernel: tilewright.JITFunction, rng: np.random.Generator

@@ -202,12 +202,12 @@ def _explain_product(product: ProductSummary, places: _Places) -> None:
     click.echo(f"    {_short(product.line)}  {_text_of(product.line)}")
     if product.why_not_faster:
         click.echo(f"    not on AMX: {product.why_not_faster}")
-    if product.is_kept:
-        click.echo("    keeps B packed for the programs that follow and read the same of it")
     if product.in_place:
         click.echo(
             f"    reads {product.in_place} in place where no mask hides a part in the middle"
         )
+    if product.is_kept:
+        click.echo("    keeps B packed where the programs that follow read the same of it")
     if product.is_stored:
         click.echo("    the last step stores the result, if it is apart from what the step reads")
 

@@ -67,6 +67,12 @@ class Slot:
     is_used: SSAValue | None = None
 
 
+def is_in_loop(form: PackForm) -> bool:
+    """Whether an operand is loaded in the steps of a loop."""
+    load = owner(form.value)
+    return load is not None and isinstance(load.parent_op(), ForOp)
+
+
 def slot_of(
     ev: Evaluator, form: PackForm, source: SSAValue, shape: tuple[int, int], count: int
 ) -> Slot | None:

@@ -22,7 +22,7 @@ from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.dot.direct import amx_redirection, redirection
 from tilewright.targets.cpu.dot.fetching import fetch_address
-from tilewright.targets.cpu.dot.kept_panels import Slot, pack_unless_kept
+from tilewright.targets.cpu.dot.kept_panels import Slot, is_in_loop, pack_unless_kept
 from tilewright.targets.cpu.dot.limits import row_limit
 from tilewright.targets.cpu.dot.operands import kept_slot, pack, packed_buffer, unit_property
 from tilewright.targets.cpu.dot.spec import FEW_ROWS, DotSpec
@@ -81,10 +81,9 @@ def _emit_product(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -
 def _slot_beside(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> Slot | None:
     """Where the panels of a B are kept that the product else packs itself; None for nowhere."""
     form = lowering.bufferization.operands[op][1]
-    if form not in lowering.in_memory or spec.m <= FEW_ROWS:
+    if form not in lowering.in_memory or spec.m <= FEW_ROWS or not is_in_loop(form):
         return None
-    slot = kept_slot(Evaluator(lowering, emit), form)
-    return None if slot is None or slot.is_used is None else slot
+    return kept_slot(Evaluator(lowering, emit), form)
 
 
 def _choose_call(
