@@ -18,6 +18,8 @@ that are volatile, is in no kernel that keeps panels.
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -90,10 +92,7 @@ def slot_of(
     lowering.kept.add(form)
     panels = lowering.allocate((slots, count), form.element, "kept b", is_kept=True)
     tags = lowering.allocate((slots + 1, _TAG_WORDS), i64, "tags of kept b", is_kept=True)
-    made, size = tags.base.owner, {"num_elems": IntegerAttr((slots + 1) * _TAG_WORDS, i64)}
-    assert isinstance(made, Operation)
-    forgotten = build(ForgetOp, (tags.base,), (), size, location=load.location)
-    lowering.entry.insert_op_after(forgotten, made)
+    _forget_at_launch(lowering, tags, load)
     if not isinstance(loop, ForOp):
         return Slot(Buffer(panels.base, shape, form.element), tags.base)
     state = emit.advance(tags.base, slots * _TAG_WORDS)
@@ -104,6 +103,14 @@ def slot_of(
     )
     is_used = emit.compare("ne", last, emit.constant(i64, 0))
     return Slot(Buffer(place, shape, form.element), tag, is_used)
+
+
+def _forget_at_launch(lowering: Lowering, tags: Buffer, load: Operation) -> None:
+    """Have a thread's first program of a launch fill the tags with zeros."""
+    made, length = tags.base.owner, IntegerAttr(prod(tags.shape), i64)
+    assert isinstance(made, Operation)
+    forgotten = build(ForgetOp, (tags.base,), (), {"num_elems": length}, location=load.location)
+    lowering.entry.insert_op_after(forgotten, made)
 
 
 def pack_unless_kept(
