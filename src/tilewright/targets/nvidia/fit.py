@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 
 from tilewright.machine.model import MachineModel
+from tilewright.support.errors import InternalError
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.assembler import Assembled, assemble_ptx
-from tilewright.targets.nvidia.errors import AssemblerFailed
+from tilewright.targets.nvidia.errors import AssemblerFailed, ResourcesExceeded
 
 # Measured on an H200, 2026-11-21, as fractions of the speed with one cta more on an SM: layer norm
 # backward with 16 warps at 74 registers 0.68, softmax of 16384 with 16 warps at 70 registers 0.87.
@@ -40,8 +41,9 @@ def assemble_for_occupancy(ptx: str, machine: MachineModel, options: CompileOpti
     directive = f"\\g<0>\n.minnctapersm {ctas + 1}"
     try:
         second = assemble_ptx(_THREADS.sub(directive, ptx, count=1), machine.arch, options)
-    except AssemblerFailed:
-        # ptxas 13.0.88 dies of the directive in some kernels with a sort (seen 2026-11-22).
+    except (AssemblerFailed, ResourcesExceeded, InternalError):
+        # ptxas 13.0.88 dies of the directive in some kernels with a sort, and has too few
+        # registers for some products then (seen 2026-11-22 and 28).
         return first
     if multiplies and second.remarks() != first.remarks():
         return first
