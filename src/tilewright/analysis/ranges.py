@@ -20,6 +20,7 @@ from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, Unsplat
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, FlipOp, ReshapeOp, TransOp
+from tilewright.ops.staging import ConvertLayoutOp
 from tilewright.support.deep_calls import with_room
 from tilewright.support.rules import RuleTable
 
@@ -82,9 +83,8 @@ def _of_grid(op: Operation, operands: list[Range]) -> Range:
     return 0, _every(op.results[0].type)[1]
 
 
-@RULES.register(
-    SplatOp, UnsplatOp, ExpandDimsOp, BroadcastOp, ReshapeOp, TransOp, FlipOp, ExtSIOp, TruncIOp
-)
+@RULES.register(SplatOp, UnsplatOp, ExpandDimsOp, BroadcastOp, ReshapeOp, TransOp, FlipOp)
+@RULES.register(ConvertLayoutOp, ExtSIOp, TruncIOp)
 def _same(op: Operation, operands: list[Range]) -> Range:
     return operands[0]
 

@@ -156,15 +156,30 @@ def shared_linear(shape: Sequence[int], order: Sequence[int]) -> LinearLayout:
     return _from_steps(shape, [], tuple(reversed(order)), in_dims=("offset",))
 
 
+def shared_row(shape: Sequence[int], element_bytes: int) -> LinearLayout:
+    """The layout in shared memory of one row of elements: chunks of 16 bytes, XORed.
+
+    *Semantics*: `shared_linear`, cut into lines of 128 bytes that are swizzled like the rows of
+    `shared_swizzled`, so that vectors at a distance of 32 bytes or more lie in banks of their own.
+    """
+    order = tuple(reversed(range(len(shape))))
+    return _swizzle(shared_linear(shape, order), element_bytes, 128, 0)
+
+
 def shared_swizzled(
-    shape: Sequence[int], element_bytes: int, swizzle_bytes: int, order: Sequence[int]
+    shape: Sequence[int],
+    element_bytes: int,
+    swizzle_bytes: int,
+    order: Sequence[int],
+    rotation: int = 0,
 ) -> LinearLayout:
     """The layout in shared memory that TMA writes and wgmma reads.
 
     *Semantics*: panels of `swizzle_bytes` along `order[0]` one after the other, each with all
     rows (the other dims in `order`). Within a panel the bits of a byte offset that count chunks
     of 16 bytes, from bit 4, are XORed with as many bits from bit 7. 0 is `shared_linear`, and 16
-    is panels of 16 bytes without XOR: what wgmma calls no swizzle.
+    is panels of 16 bytes without XOR: what wgmma calls no swizzle. Bit `i` is XORed onto bit
+    `i + rotation` of a chunk's number, around its end; TMA and wgmma know a rotation of 0 alone.
     *Units*: offsets count elements. The tile starts at a multiple of `8 * swizzle_bytes` bytes.
     *Source*: PTX ISA 8.8, 5.5.7, "Swizzling Modes", and 9.7.15.5.1, "Shared Memory Layout".
     """
@@ -182,11 +197,11 @@ def shared_swizzled(
         )
     repeat_order = (fastest, *(dim for dim in reversed(order) if dim != fastest))
     plain = _from_steps(shape, [("offset", fastest, span)], repeat_order, in_dims=("offset",))
-    return _swizzle(plain, element_bytes, swizzle_bytes, fastest)
+    return _swizzle(plain, element_bytes, swizzle_bytes, rotation)
 
 
 def _swizzle(
-    plain: LinearLayout, element_bytes: int, swizzle_bytes: int, fastest: int
+    plain: LinearLayout, element_bytes: int, swizzle_bytes: int, rotation: int
 ) -> LinearLayout:
     """The layout whose chunk bits are XORed with the bits of the offset from byte 128 on."""
     bases = list(plain.basis_images("offset"))
@@ -200,7 +215,7 @@ def _swizzle(
     for bit in range(num_bits):
         row = 7 + bit - shift
         if row < len(bases):
-            chunk = bases[4 + bit - shift]
+            chunk = bases[4 + (bit + rotation) % num_bits - shift]
             bases[row] = tuple(a ^ b for a, b in zip(bases[row], chunk, strict=True))
     return LinearLayout((("offset", tuple(bases)),), plain.atom, plain.repeats, plain.repeat_order)
 

@@ -8,6 +8,7 @@ from operator import or_
 
 from tilewright.layout.access import (
     VECTOR_BYTES,
+    WORD_BYTES,
     Access,
     AccessKind,
     OffsetMap,
@@ -37,7 +38,7 @@ def plan_access(
     if order is None:
         return _vectors_one_by_one(layout, shared, element_bytes)
     best: tuple[float, Side] | None = None
-    for kind in _KINDS if matrices and _permits_matrices(view, element_bytes) else _KINDS[:1]:
+    for kind in _kinds(view, element_bytes) if matrices else _KINDS[:1]:
         side = Side(view, kind, element_bytes)
         if not _is_possible(side, order):
             continue
@@ -59,8 +60,11 @@ def _order(view: AtomView, shared: LinearLayout, element_bytes: int) -> Order | 
     return Order(shared.columns, 0, low)
 
 
-def _permits_matrices(view: AtomView, element_bytes: int) -> bool:
-    return len(view.lanes) == 5 and element_bytes == 2 and len(view.registers) > 0
+def _kinds(view: AtomView, element_bytes: int) -> tuple[AccessKind, ...]:
+    """The kinds that a fragment permits: matrices of any words, of halves transposed, too."""
+    if len(view.lanes) != 5 or not view.registers:
+        return _KINDS[:1]
+    return _KINDS if element_bytes == 2 else _KINDS[: 2 if element_bytes <= WORD_BYTES else 1]
 
 
 def _is_possible(side: Side, order: Order) -> bool:

@@ -56,10 +56,8 @@ def test_bytes_that_are_scaled(depth: int, num_warps: int) -> None:
         unpacked, (1,), (a, b, scales), out, (depth,), M=64, N=64, D=32, num_warps=num_warps
     )
     rows_bytes = 0 if depth == 51 else 4096  # rows of 102 bytes are no copies
-    slot_bytes = (
-        rows_bytes + 2048 + (128 if num_warps == 1 else 0)
-    )  # nor scales of less than a warp
-    assert said.startswith(f"loads run 4 iterations ahead, to 5 slots of {slot_bytes} bytes")
+    slots = f"5 slots of {rows_bytes + 2048 + 128} bytes"
+    assert said.startswith(f"loads run 4 iterations ahead, to {slots}")
     unpacked.simulate[(1,)](a, b, scales, out, depth, M=64, N=64, D=32, num_warps=num_warps)
     halved = (b * scales[:, None]).astype(np.float16)
     expected = a.astype(float)[:, :depth] @ halved.astype(float)[:depth]

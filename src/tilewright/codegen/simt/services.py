@@ -125,9 +125,18 @@ class ThreadServices(TargetServices, ScopeServices, Protocol):
         ...
 
     def copy_async(
-        self, fn: FunctionBuilder, offset: str, pointer: str, num_bytes: int, mask: str | None
+        self,
+        fn: FunctionBuilder,
+        offset: str,
+        pointer: str,
+        num_bytes: int,
+        mask: str | None,
+        own: str | None,
     ) -> None:
-        """Start copying 4, 8 or 16 bytes to shared memory; zeros where `mask` (i1) is false."""
+        """Start copying 4, 8 or 16 bytes to shared memory; zeros where `mask` (i1) is false.
+
+        Threads in which `own` (i1) is false copy nothing; None: all copy.
+        """
         ...
 
     def commit_copies(self, fn: FunctionBuilder) -> None:

@@ -25,7 +25,7 @@ def stage_product(
 ) -> Operation:
     """The op that computes a product from laid-out operands, and from those that it stages."""
     a, b, c = operands
-    shared_type = swizzled if plan.instruction == "wgmma" else _row_by_row
+    shared_type = _for_wgmma if plan.instruction == "wgmma" else _row_by_row
     if plan.a == SHARED:
         a = stage(a, shared_type(a, k_dim=1))
     if plan.b == SHARED:
@@ -41,19 +41,30 @@ def stage_product(
     return product
 
 
-def swizzled(value: SSAValue, k_dim: int) -> SharedType:
-    """An operand of tensor cores in shared memory, swizzled as wgmma and ldmatrix read it.
+def for_single_warps(value: SSAValue, k_dim: int) -> SharedType:
+    """An operand of `mma` in shared memory, that lies as its registers do.
 
-    16-bit operands are read along either dim, so they lie as their registers do; others along
-    K alone.
+    Of 32-bit elements that do not lie along K an instruction reads four rows and two chunks of 16
+    bytes in each: rows that follow each other are two chunks apart, so no two share banks.
     """
-    size = storage_bytes(value.type)
-    fast = fastest_dim(layout_of(value.type)) if size == 2 else k_dim
-    shape = shape_of(value.type)
+    fast = fastest_dim(layout_of(value.type))
+    crosses = fast != k_dim and storage_bytes(value.type) == 4
+    return _swizzled(value, fast, rotation=int(crosses))
+
+
+def _for_wgmma(value: SSAValue, k_dim: int) -> SharedType:
+    """An operand of wgmma, which reads 16-bit ones along either dim and others along K alone."""
+    fast = fastest_dim(layout_of(value.type)) if storage_bytes(value.type) == 2 else k_dim
+    return _swizzled(value, fast)
+
+
+def _swizzled(value: SSAValue, fast: int, rotation: int = 0) -> SharedType:
+    """A tile in shared memory whose rows along `fast` are swizzled as tensor cores read them."""
+    size, shape = storage_bytes(value.type), shape_of(value.type)
     span = shape[fast] * size
     # Rows of 16 bytes are what the instruction calls no swizzle.
     swizzle = next(s for s in (128, 64, 32, 16) if span % s == 0)
-    layout = shared_swizzled(shape, size, swizzle, (fast, 1 - fast))
+    layout = shared_swizzled(shape, size, swizzle, (fast, 1 - fast), rotation)
     return shared_tile(element_of(value.type), layout)
 
 

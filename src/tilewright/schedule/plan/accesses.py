@@ -29,9 +29,12 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import set_equal_runs
 from tilewright.schedule.partition.warps import warps_of_tiles
+from tilewright.schedule.plan.anchors import kind_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused
 
+# Source: PTX ISA 8.8, cp.async: the least that one instruction of a lane copies.
+LEAST_COPY_BYTES = 4
 _PROMISE = "say what is known, as in tl.multiple_of(stride, 8), or take shorter vectors"
 
 
@@ -67,11 +70,24 @@ class DecideAccesses(Pass):
 def _plan(op: Operation, facts: AxisFacts, num_threads: int) -> AccessPlan:
     pointers = op.operands[0]
     shape, order = shape_of(pointers.type), facts.coalesce_order(pointers)
-    share = max(1, prod(shape) // num_threads)
+    share = max(_least_share(op), prod(shape) // num_threads)
     limit = min(MAX_ACCESS_BYTES // element_bytes(op), shape[order[0]], share)
     limit = 1 << (max(1, limit).bit_length() - 1)
     width = facts.vector_width(op, limit, order[0])
     return AccessPlan(width, order, _is_scattered(op, facts))
+
+
+def _least_share(op: Operation) -> int:
+    """The elements that a thread takes although there are fewer for each.
+
+    A row that a loop of products loads (scales, zeros) may come ahead as copies of 4 bytes a lane.
+    """
+    block, shape = op.parent, shape_of(op.operands[0].type)
+    is_row = kind_of(op) == "load" and max(shape) == prod(shape)
+    if not is_row or block is None or (loop := block.parent_op()) is None:
+        return 1
+    multiplies = kind_of(loop) == "for" and any(kind_of(other) == "dot" for other in block.ops)
+    return max(1, LEAST_COPY_BYTES // element_bytes(op)) if multiplies else 1
 
 
 def is_planned(op: Operation) -> bool:

@@ -13,10 +13,8 @@ from tilewright.ir.plans import AccessAttr
 from tilewright.ir.types import storage_bytes
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.schedule.plan.accesses import LEAST_COPY_BYTES
 from tilewright.schedule.plan.copies import is_volatile
-
-# Source: PTX ISA 8.8, cp.async: the least that one instruction of a lane copies.
-_LEAST_COPY_BYTES = 4
 
 
 def computed_operands(kernel: FuncOp, block: Block, products: Sequence[Operation]) -> list[LoadOp]:
@@ -52,4 +50,4 @@ def _is_copied(load: LoadOp) -> bool:
     plan = annotated(load, AccessAttr)
     if plan is None or is_volatile(load):
         return False
-    return plan.vector * storage_bytes(load.result.type) >= _LEAST_COPY_BYTES
+    return plan.vector * storage_bytes(load.result.type) >= LEAST_COPY_BYTES

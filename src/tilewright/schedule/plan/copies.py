@@ -101,8 +101,6 @@ def copy_elems(load: LoadOp, to: SharedType) -> int:
     """The elements of a load that one copy instruction of a lane moves; 0 where none fits."""
     layout, size = layout_of(load.result.type), storage_bytes(load.result.type)
     access = plan_access(layout, layout_of(to), size, matrices=False)
-    if access.free_lanes or access.free_warps:
-        return 0
     width = min(vector_elems(load), access.vector_elems)
     is_in_order = all(
         group == tuple(range(group[0], group[0] + len(group))) for group in access.passes[0]

@@ -133,9 +133,12 @@ def instruction_depth(op: ProductOp) -> int | None:
     return 32 if _is_integer(a, 8) and _is_integer(c, 32) else None
 
 
-def is_half_matrix(value: SSAValue) -> bool:
-    """Whether a tile is a matrix of 16-bit elements: matrix loads take it along either dim."""
-    return len(ir.shape_of(value.type)) == 2 and ir.storage_bytes(value.type) == 2
+def is_matrix_of_words(value: SSAValue) -> bool:
+    """Whether `mma` finds a tile in shared memory in whatever order it lies there.
+
+    Matrix loads take 16-bit elements along either dim; those of 32 bits are a load each.
+    """
+    return len(ir.shape_of(value.type)) == 2 and ir.storage_bytes(value.type) in (2, 4)
 
 
 def _is_integer(type_: Attribute, width: int) -> bool:

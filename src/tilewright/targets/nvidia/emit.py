@@ -27,6 +27,7 @@ from tilewright.targets.nvidia.rules import (
     NVIDIA_RULES,
     approximate,
     assembly,
+    integer_casts,
     products,
     rings,
     tensor_maps,
@@ -145,4 +146,6 @@ def _argument(fn: FunctionBuilder, type_: Attribute, name: str) -> str:
 
 
 # Imported for the rules that they register.
-RULE_MODULES = (approximate, assembly, products, rings, tensor_maps, tma, turns, waiting)
+RULE_MODULES = (
+    *(approximate, assembly, integer_casts, products, rings, tensor_maps, tma, turns, waiting),
+)

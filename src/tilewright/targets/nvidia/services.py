@@ -183,10 +183,19 @@ class NvidiaServices:
         return [fn.value(f"extractvalue {kind} {loaded}, {i}") for i in range(count)]
 
     def copy_async(
-        self, fn: FunctionBuilder, offset: str, pointer: str, num_bytes: int, mask: str | None
+        self,
+        fn: FunctionBuilder,
+        offset: str,
+        pointer: str,
+        num_bytes: int,
+        mask: str | None,
+        own: str | None,
     ) -> None:
         """cp.async; 16 bytes go past the first cache."""
         target, source = shared_pointer(fn, offset), to_global(fn, pointer)
+        if own is not None:
+            _copy_where(fn, own, target, source, num_bytes, mask)
+            return
         name = f"{'cg' if num_bytes == 16 else 'ca'}.shared.global.{num_bytes}"
         arguments = f"ptr addrspace(3) {target}, ptr addrspace(1) {source}"
         if mask is not None:
@@ -264,3 +273,18 @@ def _trans(is_transposed: bool) -> str:
 
 def _sreg(name: str) -> str:
     return f"@llvm.nvvm.read.ptx.sreg.{name}()"
+
+
+def _copy_where(
+    fn: FunctionBuilder, own: str, target: str, source: str, num_bytes: int, mask: str | None
+) -> None:
+    """cp.async of the threads in which `own` is set: no branch between products in flight."""
+    opcode = f"@$2 cp.async.{'cg' if num_bytes == 16 else 'ca'}.shared.global"
+    address = fn.value(f"ptrtoint ptr addrspace(3) {target} to i32")
+    arguments = f"i32 {address}, ptr addrspace(1) {source}, i1 {own}"
+    size, constraints = "", "r,l,b"
+    if mask is not None:
+        chosen = fn.value(f"select i1 {mask}, i32 {num_bytes}, i32 0")
+        size, constraints, arguments = ", $3", "r,l,b,r", f"{arguments}, i32 {chosen}"
+    text = f"{opcode} [$0], [$1], {num_bytes}{size};"
+    fn.emit(f'call void asm sideeffect "{text}", "{constraints},~{{memory}}"({arguments})')

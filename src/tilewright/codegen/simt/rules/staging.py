@@ -181,13 +181,13 @@ def _copy(ctx: SimtContext, op: AsyncCopyOp) -> None:
     address = SharedAddress(ctx, ctx.value(op.dst), access)
     pointers = ctx.registers(op.ptr)
     masks = None if op.mask is None else ctx.registers(op.mask)
-    width = vector_elems(op)
+    width, own = vector_elems(op), is_zero(ctx, access.free_lanes, access.free_warps)
     for group in access.passes[0]:
         for start in range(0, len(group), width):
             register = group[start]
             place = add(ctx.fn, address.of(group[0]), str(start * size))
             mask = None if masks is None else masks[register]
-            ctx.target.copy_async(ctx.fn, place, pointers[register], width * size, mask)
+            ctx.target.copy_async(ctx.fn, place, pointers[register], width * size, mask, own)
 
 
 @SIMT_RULES.register(AsyncCommitOp)
