@@ -6,8 +6,8 @@
 // CHECK: %[[X:.*]] = "tt.load"
 // CHECK: %[[Y:.*]] = "tt.load"
 // CHECK-NEXT: %[[S:.*]] = "ttg.local_alloc"(%[[X]])
-// CHECK-NEXT: %[[A:.*]] = "ttg.local_load"(%[[S]])
 // CHECK-NEXT: %[[T:.*]] = "ttg.local_alloc"(%[[Y]])
+// CHECK-NEXT: %[[A:.*]] = "ttg.local_load"(%[[S]])
 // CHECK-NEXT: %[[B:.*]] = "ttg.local_load"(%[[T]])
 // CHECK-NEXT: "ttg.dot"(%[[A]], %[[B]]
 // CHECK: "scf.yield"
