@@ -84,6 +84,12 @@ class LoadOp(PointwiseOp):
         _verify_access(self, self.ptr, values, self.mask)
 
 
+def is_volatile(load: LoadOp) -> bool:
+    """Whether a load is to be made each time, and as written."""
+    flag = load.is_volatile
+    return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
+
+
 @irdl_op_definition
 class StoreOp(TileOp):
     """*ptr[i] = value[i] where mask[i]."""

@@ -12,9 +12,8 @@ from tilewright.ir.effects import is_free
 from tilewright.ir.plans import AccessAttr
 from tilewright.ir.types import storage_bytes
 from tilewright.ops.function import FuncOp
-from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.memory.ir import LoadOp, is_volatile
 from tilewright.schedule.plan.accesses import LEAST_COPY_BYTES
-from tilewright.schedule.plan.copies import is_volatile
 
 
 def computed_operands(kernel: FuncOp, block: Block, products: Sequence[Operation]) -> list[LoadOp]:

@@ -10,7 +10,7 @@ annotation then says: `#tw.copy<"registers", "it is volatile">`. `copy-async` re
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tilewright.ir.annotations import annotate, annotated
@@ -23,7 +23,7 @@ from tilewright.layout.placing import plan_access
 from tilewright.ops.creation.ir import SplatOp, constant_of
 from tilewright.ops.elementwise.ir import CastOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.memory.ir import LoadOp, is_volatile
 from tilewright.ops.shape.ir import BroadcastOp, PermutingOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, shared_tiles_of
 from tilewright.support.dataclass import dataclass
@@ -106,12 +106,6 @@ def copy_elems(load: LoadOp, to: SharedType) -> int:
         group == tuple(range(group[0], group[0] + len(group))) for group in access.passes[0]
     )
     return width if is_in_order and width * size in _COPY_BYTES else 0
-
-
-def is_volatile(load: LoadOp) -> bool:
-    """Whether a load is to be made each time, and as written."""
-    flag = load.is_volatile
-    return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
 
 
 def is_zero(value: SSAValue) -> bool:

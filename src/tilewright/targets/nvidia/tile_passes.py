@@ -10,6 +10,7 @@ from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.merge_counters import MergeCounters
 from tilewright.passes.merge_duplicates import MergeDuplicates
+from tilewright.passes.narrow_repeats import NarrowRepeats
 from tilewright.passes.refuse_ops import RefuseOps
 from tilewright.passes.require_rules import RequireRules
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
@@ -36,6 +37,7 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
         FoldAdditions(),
         SplitProducts(),
         MergeDuplicates(),
+        NarrowRepeats(),
         *asked_roles(machine, options),
         *_bulk_access(machine, options),
         *_turned_copies(machine, options),

@@ -40,6 +40,8 @@ _PAIRS = (0x4140, 0x4342)  # Source: the same.
 # By definition: 1024 as f16 has the bits 0x6400 and steps of 1; a signed byte is 128 less than it
 # is with its sign flipped.
 _BYTES_OF_1024, _SIGNS = 0x64646464, 0x80808080 - (1 << 32)
+# By definition: 128 as bf16 has the bits 0x4300 and steps of 1; its next bit makes that 256.
+_BYTES_OF_128, _LOW_BITS = 0x43434343, 0x7F7F7F7F
 _OFFSETS = {True: "0xH6480", False: "0xH6400"}
 
 
@@ -56,8 +58,11 @@ def _integer_to_float(ctx: SimtContext, op: Operation) -> None:
     names, is_signed = ctx.registers(source), isinstance(op, SIToFPOp)
     distinct = list(dict.fromkeys(names))
     in_words = not isinstance(source.owner, ElementwiseOp)
-    if width == 8 and target == ir.f16 and in_words and len(distinct) % 4 == 0:
+    has_words = width == 8 and in_words and len(distinct) % 4 == 0
+    if has_words and target == ir.f16:
         converted = _halves_of_bytes(ctx.fn, distinct, is_signed)
+    elif has_words and target == ir.bf16 and is_signed:
+        converted = _bfloats_of_bytes(ctx.fn, distinct)
     else:
         singles = _singles(ctx.fn, width, distinct, is_signed, in_words)
         converted = ctx.target.convert_floats(ctx.fn, ir.f32, target, singles, "rtne")
@@ -104,18 +109,40 @@ def _spread(
 
 
 def _halves_of_bytes(fn: FunctionBuilder, names: Sequence[str], is_signed: bool) -> list[str]:
-    """Bytes as the bits of f16, two at a time."""
+    """Bytes as the bits of f16, two at a time: above 1024, which is subtracted."""
     halves: list[str] = []
     for packed in pack(fn, ir.i8, names, _WORD_BITS):
         word = fn.value(f"xor i32 {packed}, {_SIGNS}") if is_signed else packed
         for selector in _PAIRS:
-            pair = _permuted(fn, word, _BYTES_OF_1024, selector)
-            raised = fn.value(f"bitcast i32 {pair} to <2 x half>")
+            raised = _raised(fn, word, _BYTES_OF_1024, selector, "half")
             offset = f"splat (half {_OFFSETS[is_signed]})"
-            exact = fn.value(f"fsub <2 x half> {raised}, {offset}")
-            bits = fn.value(f"bitcast <2 x half> {exact} to <2 x i16>")
-            halves += [fn.value(f"extractelement <2 x i16> {bits}, i32 {at}") for at in (0, 1)]
+            halves += _bits_of(fn, "half", fn.value(f"fsub <2 x half> {raised}, {offset}"))
     return halves
+
+
+def _bfloats_of_bytes(fn: FunctionBuilder, names: Sequence[str]) -> list[str]:
+    """Signed bytes as the bits of bf16, two at a time: 128 + the low bits, less 128 or 256."""
+    found: list[str] = []
+    for word in pack(fn, ir.i8, names, _WORD_BITS):
+        low, sign = (fn.value(f"and i32 {word}, {mask}") for mask in (_LOW_BITS, _SIGNS))
+        for selector in _PAIRS:
+            left, right = (
+                _raised(fn, part, _BYTES_OF_128, selector, "bfloat") for part in (low, sign)
+            )
+            found += _bits_of(fn, "bfloat", fn.value(f"fsub <2 x bfloat> {left}, {right}"))
+    return found
+
+
+def _raised(fn: FunctionBuilder, word: str, above: int, selector: int, kind: str) -> str:
+    """Two bytes of a word below those of an exponent."""
+    pair = _permuted(fn, word, above, selector)
+    return fn.value(f"bitcast i32 {pair} to <2 x {kind}>")
+
+
+def _bits_of(fn: FunctionBuilder, kind: str, pair: str) -> list[str]:
+    """Two 16-bit floats as the integers that carry them."""
+    bits = fn.value(f"bitcast <2 x {kind}> {pair} to <2 x i16>")
+    return [fn.value(f"extractelement <2 x i16> {bits}, i32 {at}") for at in (0, 1)]
 
 
 def _permuted(fn: FunctionBuilder, low: str, high: int, selector: int) -> str:

@@ -1,0 +1,200 @@
+"""Loads what a tile repeats once, and repeats it in registers (T0 to T0).
+
+    %y = load %p : 128x64                             # rows 0 to 7 are one, 8 to 15 are one, …
+    ⇒ %n = load %q : 16x64                            # every eighth row of %p
+      %y = reshape (broadcast (expand_dims %n, 1) to 16x8x64)
+
+Why: weights of 4 bits are eight to a word, and a group of weights shares its scale: their tiles
+name each address as often. As they are, every name is a load, and a place in shared memory where
+the loads of a loop run ahead.
+
+Only loads of a loop that its products take something computed of are rewritten: there a layout is
+sought for the whole computation anyway, and a thread that holds all that one word unpacks to moves
+nothing. Pointers and masks must be such that a part of them can be computed alone; a volatile load
+is made as often as it is written. Requires and produces T0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import gcd
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.analysis.facts import AxisFacts
+from tilewright.ir.edits import replace_by
+from tilewright.ir.effects import is_free
+from tilewright.ir.op import ElementwiseOp, ViewOp
+from tilewright.ir.passes import Pass
+from tilewright.ir.types import element_of, shape_of, tile_of
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, constant_of, splatted
+from tilewright.ops.function import find_kernel
+from tilewright.ops.matmul.ir import ProductOp
+from tilewright.ops.memory.ir import LoadOp, is_volatile
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp
+from tilewright.passes.tile_builder import TileBuilder
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class NarrowRepeats(Pass):
+    """The pass; see the module."""
+
+    name = "narrow-repeats"
+    after = ("split-carried-pointers", "merge-duplicates")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite the loads of the kernel."""
+        kernel = find_kernel(module)
+        loads = [load for block in _loops_of_products(kernel) for load in _computed_of(block)]
+        facts = AxisFacts(kernel) if loads else None
+        found = [] if facts is None else [(load, *_repeats(load, facts)) for load in loads]
+        narrowed = _Narrowed()
+        for load, dim, factor in found:
+            if factor > 1 and all(narrowed.is_possible(v, dim, factor) for v in load.operands):
+                _rewrite(load, dim, factor, narrowed)
+
+
+def _loops_of_products(kernel: Operation) -> Iterator[Block]:
+    """The bodies that repeat and multiply."""
+    for op in kernel.walk():
+        block = op.parent
+        if isinstance(op, ProductOp) and block is not None and block.parent_op() is not kernel:
+            first = next(other for other in block.ops if isinstance(other, ProductOp))
+            if op is first:
+                yield block
+
+
+def _computed_of(block: Block) -> list[LoadOp]:
+    """The loads of a block that operands of its products are computed from."""
+    products = [op for op in block.ops if isinstance(op, ProductOp)]
+    operands = [operand for product in products for operand in product.operands[:2]]
+    seen, pending = set[Operation](), list(operands)
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Operation) and op.parent is block and op not in seen:
+            seen.add(op)
+            pending += op.operands if is_free(op) else ()
+    loads = [op for op in block.ops if op in seen and isinstance(op, LoadOp)]
+    return [load for load in loads if not is_volatile(load) and load.result not in operands]
+
+
+def _repeats(load: LoadOp, facts: AxisFacts) -> tuple[int, int]:
+    """The dim along which a load repeats elements most, and how often."""
+    shape = shape_of(load.result.type)
+    if not shape:
+        return 0, 1
+    known = [facts.of(value).constancy for value in load.operands if not _is_uniform(value)]
+    times = [gcd(*(runs[dim] for runs in known), shape[dim]) for dim in range(len(shape))]
+    dim = max(range(len(shape)), key=times.__getitem__)
+    return dim, times[dim]
+
+
+def _is_uniform(value: SSAValue) -> bool:
+    return constant_of(value) is not None or splatted(value) is not None
+
+
+Part = tuple[SSAValue, int, int]
+"""Of a tile, along a dim, the first of so many elements each."""
+
+
+class _Narrowed:
+    """Parts of tiles, each computed once, where the whole is."""
+
+    def __init__(self) -> None:
+        self._known: dict[Part, SSAValue] = {}
+        self._possible: dict[Part, bool] = {}
+
+    def is_possible(self, value: SSAValue, dim: int, factor: int) -> bool:
+        """Whether a part can be computed from the parts of what the whole is computed from."""
+        part, op = (value, dim, factor), value.owner
+        if part not in self._possible:
+            self._possible[part] = False
+            if isinstance(op, MakeRangeOp) or constant_of(value) is not None:
+                self._possible[part] = True
+            elif isinstance(op, ViewOp | ElementwiseOp) and is_free(op):
+                parts = _parts_of(op, dim, factor)
+                self._possible[part] = all(self.is_possible(*p) for p in parts if p[2] > 1)
+        return self._possible[part]
+
+    def of(self, value: SSAValue, dim: int, factor: int) -> SSAValue:
+        """A part that is possible."""
+        if factor == 1:
+            return value
+        part = (value, dim, factor)
+        if part not in self._known:
+            self._known[part] = self._computed(value, dim, factor)
+        return self._known[part]
+
+    def _computed(self, value: SSAValue, dim: int, factor: int) -> SSAValue:
+        op = value.owner
+        assert isinstance(op, Operation) and op.next_op is not None
+        shape = list(shape_of(value.type))
+        shape[dim] //= factor
+        type_ = tile_of(element_of(value.type), tuple(shape))
+        number = constant_of(value)
+        if number is not None and isinstance(op, ConstantOp):
+            return TileBuilder(op.next_op).constant(type_, number)
+        if isinstance(op, MakeRangeOp):
+            return self._range(op, shape[0], factor)
+        operands = [self.of(*part) for part in _parts_of(op, dim, factor)]
+        new = type(op).create(
+            operands=operands,
+            result_types=[type_],
+            properties=op.properties,
+            location=op.location,
+        )
+        assert op.parent is not None
+        op.parent.insert_op_after(new, op)
+        return new.results[0]
+
+    def _range(self, op: MakeRangeOp, count: int, factor: int) -> SSAValue:
+        assert op.next_op is not None
+        out, shape = TileBuilder(op.next_op), (count,)
+        bounds = {"start": IntegerAttr(0, i32), "end": IntegerAttr(count, i32)}
+        numbers = out.emit(MakeRangeOp, (), tile_of(i32, shape), dict(bounds))
+        scaled = out.binary("muli", numbers, out.splat(out.integer(factor), shape))
+        start = op.start.value.data
+        return (
+            scaled
+            if start == 0
+            else out.binary("addi", scaled, out.splat(out.integer(start), shape))
+        )
+
+
+def _parts_of(op: Operation, dim: int, factor: int) -> list[Part]:
+    """The parts of the operands that a part of the result takes; all of one by a factor of 1."""
+    if not isinstance(op, ViewOp):
+        return [(operand, dim, factor if shape_of(operand.type) else 1) for operand in op.operands]
+    (source,) = op.operands
+    extents, dims = shape_of(source.type), op.source_dims()
+    along = [d for d, to in enumerate(dims) if to == dim and extents[d] > 1]
+    return [(source, along[0], factor) if along else (source, dim, 1)]
+
+
+def _rewrite(load: LoadOp, dim: int, factor: int, narrowed: _Narrowed) -> None:
+    operands: Sequence[SSAValue] = [narrowed.of(value, dim, factor) for value in load.operands]
+    wide = shape_of(load.result.type)
+    shape = (*wide[:dim], wide[dim] // factor, *wide[dim + 1 :])
+    element = element_of(load.result.type)
+    once = LoadOp.create(
+        operands=operands,
+        result_types=[tile_of(element, shape)],
+        properties=load.properties,
+        attributes=load.attributes,
+        location=load.location,
+    )
+    assert load.parent is not None
+    load.parent.insert_op_before(once, load)
+    out, repeated = TileBuilder(load), once.results[0]
+    if shape[dim] > 1:
+        axis: dict[str, IntegerAttr] = {"axis": IntegerAttr(dim + 1, i32)}
+        between = (*shape[: dim + 1], 1, *shape[dim + 1 :])
+        repeated = out.emit(ExpandDimsOp, (repeated,), tile_of(element, between), dict(axis))
+        between = (*shape[: dim + 1], factor, *shape[dim + 1 :])
+        repeated = out.emit(BroadcastOp, (repeated,), tile_of(element, between))
+        repeated = out.emit(ReshapeOp, (repeated,), load.result.type)
+    else:
+        repeated = out.emit(BroadcastOp, (repeated,), load.result.type)
+    replace_by(load, repeated)
