@@ -39,7 +39,7 @@ FLOATS = {
     "float32": np.dtype(np.float32),
 }
 WEIGHTS = ("int8", "int8", "uint8", "int16", "int32", "nibbles", "halves")
-SCALES = ("column", "column", "flat column", "row", "group", "none")
+SCALES = ("column", "column", "flat column", "row", "group", "rows of groups", "none")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Dequantized:
             "a": rng.integers(-2, 3, (m, k)).astype(self.dtype),
             "b": np.ascontiguousarray(b.T) if self.is_turned else np.ascontiguousarray(b),
             "scales": rng.choice((0.5, 1.0, 2.0), (rows, n)).astype(np.float32),
-            "zeros": rng.integers(0, 4, n).astype(np.int32),
+            "zeros": rng.integers(0, 4, n + self.tile["N"]).astype(np.int32),
             "out": np.full((m, n), 7, np.float32),
             "m": m, "n": n, "k": k, **self.tile,
         }  # fmt: skip
@@ -124,7 +124,9 @@ def _body(rng: random.Random, weights: str, is_turned: bool) -> str:
         lines.append(f"y = (y >> (ko % {packed} * 4)[:, None]) & 15")
         lines.append(f"y = tl.where({rows}, y, 0)")
     if rng.random() < 0.3:
-        lines.append("zero = tl.load(zeros + j, mask=j < n, other=0)")
+        packed_zeros = "zero = (tl.load(zeros + j // 8) >> (j % 8 * 4)) & 3"
+        zeros = ("zero = tl.load(zeros + j, mask=j < n, other=0)", packed_zeros)
+        lines.append(rng.choice(zeros))
         lines.append(f"y = tl.where({rows}, y.to(tl.int32) - zero[None, :], 0)")
     lines += _scaled(rng)
     return "".join(f"        {line}\n" for line in lines)
@@ -140,6 +142,8 @@ def _scaled(rng: random.Random) -> list[str]:
         "group": by_column,
         "flat column": f"z = tl.load(scales + {row} * n + j[None, :], mask=(j < n)[None, :])",
         "row": "z = tl.load(scales + ko, mask=ko < k, other=0.0)[:, None]",
+        "rows of groups": "z = tl.load(scales + (ko // 16)[:, None] * n + j[None, :],"
+        " mask=(ko < k)[:, None] & (j < n)[None, :], other=0.0)",
     }
     if kind == "none":
         return ["w = y.to(x.dtype)"]

@@ -32,6 +32,7 @@ SUBJECTS = {
     "passes/describe_accesses": ("ops/memory/ir",),
     "passes/lower_block_pointers": ("ops/block_pointers/ir",),
     "passes/lower_descriptors": ("ops/descriptors/ir",),
+    "passes/narrow_repeats": ("ops/creation/ir", "ops/matmul/ir", "ops/memory/ir"),
     "passes/persist": ("ops/program/ir",),
     "passes/split_carried_pointers": ("ops/memory/ir",),
     "passes/split_products": ("ops/matmul/ir",),

@@ -4,10 +4,10 @@
 //
 // CHECK: "scf.for"
 // CHECK: %[[X:.*]] = "tt.load"
-// CHECK: %[[Y:.*]] = "tt.load"
 // CHECK-NEXT: %[[S:.*]] = "ttg.local_alloc"(%[[X]])
-// CHECK-NEXT: %[[T:.*]] = "ttg.local_alloc"(%[[Y]])
 // CHECK-NEXT: %[[A:.*]] = "ttg.local_load"(%[[S]])
+// CHECK: %[[Y:.*]] = "tt.load"
+// CHECK-NEXT: %[[T:.*]] = "ttg.local_alloc"(%[[Y]])
 // CHECK-NEXT: %[[B:.*]] = "ttg.local_load"(%[[T]])
 // CHECK-NEXT: "ttg.dot"(%[[A]], %[[B]]
 // CHECK: "scf.yield"
@@ -36,7 +36,7 @@
     ^bb1(%i: i32, %acc: !c):
       %x = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!p) -> !v
       %y = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!p) -> !v
-      %e = "tt.dot"(%x, %y, %acc) : (!v, !v, !c) -> !c
+      %e = "tt.dot"(%x, %y, %acc) <{inputPrecision = 0 : i32}> : (!v, !v, !c) -> !c
       "scf.yield"(%e) : (!c) -> ()
     }) : (i32, i32, i32, !c) -> !c
     "tt.store"(%p, %s) : (!p, !v) -> ()
