@@ -28,6 +28,7 @@ FAMILIES = (
     "gpu_gradients",
     "gpu_grouped",
     "gpu_gathered",
+    "gpu_weights",
     "gpu_launches",
     "gpu_startup",
 )

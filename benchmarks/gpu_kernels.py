@@ -612,3 +612,60 @@ def sequence_attention(
         acc = tl.dot(weights.to(tl.bfloat16), v, acc * rescale[:, None])
         highest = new_highest
     tl.store(out_ptr + rows, (acc / total[:, None]).to(tl.bfloat16), mask=(i < length)[:, None])
+
+
+@triton.jit
+def product_of_bytes(
+    a_ptr, b_ptr, scales_ptr, c_ptr, m, n, k,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, EACH_STEP: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b, b of int8, scaled by column: once, or each `BLOCK_K` rows of b by their own."""
+    columns = tl.cdiv(n, BLOCK_N)
+    rows = tl.program_id(0) // columns * BLOCK_M + tl.arange(0, BLOCK_M)
+    across = tl.program_id(0) % columns * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + rows[:, None] * k + depth[None, :]
+    b_ptrs = b_ptr + depth[:, None] * n + across[None, :]
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for step in range(0, tl.cdiv(k, BLOCK_K)):
+        a = tl.load(a_ptrs, mask=rows[:, None] < m, other=0.0)
+        b = tl.load(b_ptrs)
+        if EACH_STEP:
+            scale = tl.load(scales_ptr + step * n + across)
+            total = tl.dot(a, (b * scale[None, :]).to(a.dtype), total)
+        else:
+            total = tl.dot(a, b.to(a.dtype), total)
+        a_ptrs += BLOCK_K
+        b_ptrs += BLOCK_K * n
+    if not EACH_STEP:
+        total *= tl.load(scales_ptr + across)[None, :]
+    places = c_ptr + rows[:, None] * n + across[None, :]
+    tl.store(places, total.to(c_ptr.dtype.element_ty), mask=rows[:, None] < m)
+
+
+@triton.jit
+def product_of_nibbles(
+    a_ptr, b_ptr, scales_ptr, zeros_ptr, c_ptr, m, n, k, GROUP: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """c = a @ ((b - zeros) * scales), eight weights of 4 bits a word, a row of scales a group."""
+    columns = tl.cdiv(n, BLOCK_N)
+    rows = tl.program_id(0) // columns * BLOCK_M + tl.arange(0, BLOCK_M)
+    across = tl.program_id(0) % columns * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + rows[:, None] * k + depth[None, :]
+    b_ptrs = b_ptr + (depth // 8)[:, None] * n + across[None, :]
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for step in range(0, tl.cdiv(k, BLOCK_K)):
+        group = step * BLOCK_K // GROUP
+        a = tl.load(a_ptrs, mask=rows[:, None] < m, other=0.0)
+        scale = tl.load(scales_ptr + group * n + across)
+        zeros = tl.load(zeros_ptr + group * (n // 8) + across // 8)
+        zero = (zeros >> (across % 8 * 4)) & 15
+        b = (tl.load(b_ptrs) >> (depth % 8 * 4)[:, None]) & 15
+        weights = (b - zero[None, :]) * scale[None, :]
+        total = tl.dot(a, weights.to(a.dtype), total)
+        a_ptrs += BLOCK_K
+        b_ptrs += BLOCK_K // 8 * n
+    places = c_ptr + rows[:, None] * n + across[None, :]
+    tl.store(places, total.to(c_ptr.dtype.element_ty), mask=rows[:, None] < m)
