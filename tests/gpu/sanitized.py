@@ -16,8 +16,8 @@ from tests.corpus.case import Case, check
 from tests.corpus.gathered import gradients_case
 from tests.corpus.grouped import GROUPED, WRAPPED
 from tests.corpus.partitioned import attention_case, gemm, gemm_case, persistent
+from tests.corpus.scheduled import CLUSTERS, PERSISTENT, TURNS
 from tests.gpu.test_corpus import DeviceMemory
-from tests.gpu.test_schedules import CLUSTERS, PERSISTENT, TURNS
 from tilewright.support.dataclass import replace
 
 Launch = tuple[Case, dict[str, object]]

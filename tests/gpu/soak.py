@@ -19,8 +19,8 @@ import torch
 from tests.corpus.case import Case
 from tests.corpus.copied import gathered, gathered_case, paged_case
 from tests.corpus.partitioned import RINGS, Partitioned, attention_case, gemm, gemm_case, persistent
+from tests.corpus.scheduled import CLUSTERS, TURNS
 from tests.gpu.test_corpus import DeviceMemory
-from tests.gpu.test_schedules import CLUSTERS, TURNS
 from tilewright.support.dataclass import replace
 
 ROUND_SECONDS = 10.0

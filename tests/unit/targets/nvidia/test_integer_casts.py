@@ -16,7 +16,7 @@ from tilewright.interp.casts import round_float
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 NARROW = [np.int8, np.uint8, np.int16, np.uint16]
-FLOATS = [np.float32, np.float16, BFLOAT16]
+FLOATS = [np.dtype(np.float32), np.dtype(np.float16), BFLOAT16]
 
 
 @tilewright.jit
@@ -42,10 +42,9 @@ def numbers(dtype: type[np.integer]) -> np.ndarray:
     return np.resize(np.array(kept, dtype=dtype), 256)
 
 
-def case(dtype: type[np.integer], target: object, block: int, *, flips: bool) -> Case:
+def case(dtype: type[np.integer], out: np.dtype, block: int, *, flips: bool) -> Case:
     """A cast of all numbers, `block` of them by a program."""
     x = numbers(dtype)
-    out = np.dtype(target)
 
     def inputs(rng: np.random.Generator) -> dict[str, object]:
         given = {"x_ptr": rng.permutation(x), "out_ptr": np.zeros(x.size, out)}
@@ -60,7 +59,7 @@ def case(dtype: type[np.integer], target: object, block: int, *, flips: bool) ->
 @pytest.mark.parametrize("flips", [False, True])
 @pytest.mark.parametrize("target", FLOATS)
 @pytest.mark.parametrize("dtype", [*NARROW, np.int32, np.uint32])
-def test_integers_are_rounded_once(dtype: type[np.integer], target: object, flips: bool) -> None:
+def test_integers_are_rounded_once(dtype: type[np.integer], target: np.dtype, flips: bool) -> None:
     """Whole words of registers, and a thread's single one."""
     for block in (256, 128):
         made = case(dtype, target, block, flips=flips)
