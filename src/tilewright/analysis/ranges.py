@@ -57,7 +57,7 @@ class Ranges:
         rule = RULES.find(type(op))
         if rule is None or not isinstance(op, Operation):
             return every
-        found = rule(op, [self._of(operand) for operand in op.operands])
+        found = rule(op, [self.of(operand) for operand in op.operands])
         return every if found is None or found[0] < least or found[1] > most else found
 
 

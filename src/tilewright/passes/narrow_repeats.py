@@ -27,6 +27,7 @@ from tilewright.ir.edits import replace_by
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.passes import Pass
+from tilewright.ir.regions import ControlFlowOp
 from tilewright.ir.types import element_of, shape_of, tile_of
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, constant_of, splatted
 from tilewright.ops.function import find_kernel
@@ -35,6 +36,7 @@ from tilewright.ops.memory.ir import LoadOp, is_volatile
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
 
 
 @dataclass(frozen=True)
@@ -52,18 +54,16 @@ class NarrowRepeats(Pass):
         found = [] if facts is None else [(load, *_repeats(load, facts)) for load in loads]
         narrowed = _Narrowed()
         for load, dim, factor in found:
-            if factor > 1 and all(narrowed.is_possible(v, dim, factor) for v in load.operands):
+            if factor > 1 and narrowed.are_possible(load.operands, dim, factor):
                 _rewrite(load, dim, factor, narrowed)
 
 
 def _loops_of_products(kernel: Operation) -> Iterator[Block]:
-    """The bodies that repeat and multiply."""
+    """The bodies of loops that multiply."""
     for op in kernel.walk():
-        block = op.parent
-        if isinstance(op, ProductOp) and block is not None and block.parent_op() is not kernel:
-            first = next(other for other in block.ops if isinstance(other, ProductOp))
-            if op is first:
-                yield block
+        if isinstance(op, ControlFlowOp) and op.is_loop():
+            blocks = (block for region in op.regions for block in region.blocks)
+            yield from (b for b in blocks if any(isinstance(o, ProductOp) for o in b.ops))
 
 
 def _computed_of(block: Block) -> list[LoadOp]:
@@ -106,25 +106,36 @@ class _Narrowed:
         self._known: dict[Part, SSAValue] = {}
         self._possible: dict[Part, bool] = {}
 
-    def is_possible(self, value: SSAValue, dim: int, factor: int) -> bool:
-        """Whether a part can be computed from the parts of what the whole is computed from."""
-        part, op = (value, dim, factor), value.owner
+    def are_possible(self, values: Sequence[SSAValue], dim: int, factor: int) -> bool:
+        """Whether parts can be computed from the parts of what the wholes are computed from."""
+        return all(self._is_possible(value, dim, factor) for value in values)
+
+    def all_of(self, values: Sequence[SSAValue], dim: int, factor: int) -> list[SSAValue]:
+        """Parts that are possible."""
+        return [self._of(value, dim, factor) for value in values]
+
+    def _is_possible(self, value: SSAValue, dim: int, factor: int) -> bool:
+        part = value, dim, factor
         if part not in self._possible:
-            self._possible[part] = False
-            if isinstance(op, MakeRangeOp) or constant_of(value) is not None:
-                self._possible[part] = True
-            elif isinstance(op, ViewOp | ElementwiseOp) and is_free(op):
-                parts = _parts_of(op, dim, factor)
-                self._possible[part] = all(self.is_possible(*p) for p in parts if p[2] > 1)
+            self._possible[part] = with_room(lambda: self._follows(*part))
         return self._possible[part]
 
-    def of(self, value: SSAValue, dim: int, factor: int) -> SSAValue:
-        """A part that is possible."""
+    def _follows(self, value: SSAValue, dim: int, factor: int) -> bool:
+        """Whether a part follows from parts of the operands, or from nothing."""
+        op = value.owner
+        if isinstance(op, MakeRangeOp) or constant_of(value) is not None:
+            return True
+        if not isinstance(op, ViewOp | ElementwiseOp) or not is_free(op):
+            return False
+        parts = _parts_of(op, dim, factor)
+        return all(self._is_possible(*part) for part in parts if part[2] > 1)
+
+    def _of(self, value: SSAValue, dim: int, factor: int) -> SSAValue:
         if factor == 1:
             return value
-        part = (value, dim, factor)
+        part = value, dim, factor
         if part not in self._known:
-            self._known[part] = self._computed(value, dim, factor)
+            self._known[part] = with_room(lambda: self._computed(*part))
         return self._known[part]
 
     def _computed(self, value: SSAValue, dim: int, factor: int) -> SSAValue:
@@ -138,7 +149,7 @@ class _Narrowed:
             return TileBuilder(op.next_op).constant(type_, number)
         if isinstance(op, MakeRangeOp):
             return self._range(op, shape[0], factor)
-        operands = [self.of(*part) for part in _parts_of(op, dim, factor)]
+        operands = [self._of(*part) for part in _parts_of(op, dim, factor)]
         new = type(op).create(
             operands=operands,
             result_types=[type_],
@@ -156,11 +167,7 @@ class _Narrowed:
         numbers = out.emit(MakeRangeOp, (), tile_of(i32, shape), dict(bounds))
         scaled = out.binary("muli", numbers, out.splat(out.integer(factor), shape))
         start = op.start.value.data
-        return (
-            scaled
-            if start == 0
-            else out.binary("addi", scaled, out.splat(out.integer(start), shape))
-        )
+        return out.binary("addi", scaled, out.splat(out.integer(start), shape)) if start else scaled
 
 
 def _parts_of(op: Operation, dim: int, factor: int) -> list[Part]:
@@ -174,7 +181,8 @@ def _parts_of(op: Operation, dim: int, factor: int) -> list[Part]:
 
 
 def _rewrite(load: LoadOp, dim: int, factor: int, narrowed: _Narrowed) -> None:
-    operands: Sequence[SSAValue] = [narrowed.of(value, dim, factor) for value in load.operands]
+    """Load a part, and repeat it along the dim."""
+    operands = narrowed.all_of(load.operands, dim, factor)
     wide = shape_of(load.result.type)
     shape = (*wide[:dim], wide[dim] // factor, *wide[dim + 1 :])
     element = element_of(load.result.type)

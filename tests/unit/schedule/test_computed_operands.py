@@ -120,6 +120,29 @@ def test_words_that_are_named_eight_times_are_loaded_once() -> None:
 
 
 @tilewright.jit
+def named_at_length(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """c = a @ b, of words whose places are computed in more steps than Python's stack has frames."""
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, D):
+        x = tl.load(a + rows[:, None] * K + k + depth[None, :])
+        place = ((k + depth) // 8)[:, None] * N + columns[None, :]
+        for step in tl.static_range(700):
+            place = place + (depth // 8 * (step % 3))[:, None]
+        y = tl.load(b + place).to(tl.float16)
+        total = tl.dot(x, y * 0.5, total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+def test_places_of_many_steps_are_followed() -> None:
+    a, b = halves(31, 16, 64), np.zeros((8192, 32), np.int32)
+    args = (a, b, np.zeros((16, 32), np.float32), 64)
+    meta = dict(M=16, N=32, D=32, bulk_access="never", num_stages=2)
+    schedule = schedule_of(find_kernel(at_t2(named_at_length, args, meta)))
+    assert schedule is not None and "tiles load#0 load#1 slots 2" in str(schedule)
+
+
+@tilewright.jit
 def halved(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
     total = tl.zeros((M, N), tl.float32)
