@@ -121,7 +121,7 @@ def test_words_that_are_named_eight_times_are_loaded_once() -> None:
 
 @tilewright.jit
 def named_at_length(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
-    """c = a @ b, of words whose places are computed in more steps than Python's stack has frames."""
+    """c = a @ b, of words whose places take more steps than Python's stack has frames."""
     rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
     total = tl.zeros((M, N), tl.float32)
     for k in range(0, K, D):
