@@ -22,6 +22,9 @@ from tilewright.targets.nvidia.ptx import to_ptx
 
 pytestmark = pytest.mark.ptxas
 
+# Those that are slow to run have bodies of thousands of ops, with which ptxas takes minutes.
+QUICK = [case for case in CASES if not case.is_slow]
+
 
 def is_assembled(case: Case, **options: object) -> bool:
     """Assemble a case as a launch does; whether ptxas made a kernel of its name."""
@@ -45,6 +48,6 @@ def test_products_are_assembled(
         assert is_assembled(product(dtype, shape, orders, options={"num_warps": warps}))
 
 
-@over(CASES)
+@over(QUICK)
 def test_kernels_of_the_corpus_are_assembled(case: Case) -> None:
     assert is_assembled(case)
