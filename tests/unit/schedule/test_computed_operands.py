@@ -120,6 +120,32 @@ def test_words_that_are_named_eight_times_are_loaded_once() -> None:
 
 
 @tilewright.jit
+def wrapped(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """c = a @ b, of words whose rows are quotients of what wraps around, but for their low bits."""
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, D):
+        x = tl.load(a + rows[:, None] * K + k + depth[None, :])
+        row = ((tl.program_id(0) * 1073741824 + k + depth) // 8) & 7
+        words = tl.load(b + row[:, None] * N + columns[None, :])
+        y = (words >> (depth % 8 * 4)[:, None]) & 15
+        total = tl.dot(x, y.to(tl.float16), total)
+    place = tl.program_id(0) * M * N + rows[:, None] * N + columns[None, :]
+    tl.store(c + place, total)
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+def test_quotients_of_what_wraps_around_are_no_repeats(stages: int) -> None:
+    rng = np.random.default_rng(33)
+    a = rng.integers(-2, 3, (16, 64)).astype(np.float16)
+    b = rng.integers(0, 1 << 31, (8, 32)).astype(np.int32)
+    found, expected = (np.zeros((4, 16, 32), np.float32) for _ in range(2))
+    wrapped.interpret[(4,)](a, b, expected, 64, M=16, N=32, D=32)
+    wrapped.simulate[(4,)](a, b, found, 64, M=16, N=32, D=32, num_stages=stages)
+    np.testing.assert_array_equal(found, expected)
+
+
+@tilewright.jit
 def named_at_length(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     """c = a @ b, of words whose places take more steps than Python's stack has frames."""
     rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
