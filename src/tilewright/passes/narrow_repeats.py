@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.facts import AxisFacts
-from tilewright.analysis.ranges import Ranges
+from tilewright.analysis.trusted_runs import TrustedRuns
 from tilewright.ir.edits import replace_by
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import ElementwiseOp, ViewOp
@@ -39,9 +39,6 @@ from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 
-_QUOTIENTS = ("arith.divsi", "arith.remsi")
-_LINEAR = ("tt.addptr", *(f"arith.{name}" for name in ("addi", "subi", "muli", "extsi")))
-
 
 @dataclass(frozen=True)
 class NarrowRepeats(Pass):
@@ -56,11 +53,11 @@ class NarrowRepeats(Pass):
         loads = [load for block in _loops_of_products(kernel) for load in _computed_of(block)]
         facts = AxisFacts(kernel) if loads else None
         found = [] if facts is None else [(load, *_repeats(load, facts)) for load in loads]
-        narrowed, trusted = _Narrowed(), _Trusted()
+        narrowed, trusted = _Narrowed(), TrustedRuns()
         for load, dim, factor in found:
             if (
                 factor > 1
-                and trusted.is_so(load)
+                and _are_trusted(trusted, load)
                 and narrowed.are_possible(load.operands, dim, factor)
             ):
                 _rewrite(load, dim, factor, narrowed)
@@ -99,39 +96,10 @@ def _repeats(load: LoadOp, facts: AxisFacts) -> tuple[int, int]:
     return dim, times[dim]
 
 
-class _Trusted:
-    """Whether neighbours that axis facts call equal are, whatever wraps around on the way to them.
-
-    Of a quotient facts assume that nothing is negative, as of an address: -8 to -1 by 8 are no one
-    number. That is true of what is seen not to be, and does no harm where the number is part of an
-    address as it is: no array is that far away. Behind a mask of bits it may be any other.
-    """
-
-    def __init__(self) -> None:
-        self._ranges = Ranges()
-        self._known: dict[tuple[SSAValue, bool], bool] = {}
-
-    def is_so(self, load: LoadOp) -> bool:
-        """Of the pointers of a load, and of the numbers that its mask compares."""
-        pointers, *others = load.operands
-        return self._of(pointers, True) and all(self._of(value, False) for value in others)
-
-    def _of(self, value: SSAValue, is_address: bool) -> bool:
-        key = value, is_address
-        if key not in self._known:
-            self._known[key] = with_room(lambda: self._follows(value, is_address))
-        return self._known[key]
-
-    def _follows(self, value: SSAValue, is_address: bool) -> bool:
-        op = value.owner
-        if not isinstance(op, Operation) or not shape_of(value.type):
-            return True
-        is_quotient = op.name in _QUOTIENTS
-        may_be_negative = is_quotient and not self._ranges.is_nonnegative(op.operands[0])
-        if may_be_negative and not (is_address and op.name == "arith.divsi"):
-            return False
-        is_linear = isinstance(op, ViewOp) or op.name in _LINEAR or is_quotient
-        return all(self._of(operand, is_address and is_linear) for operand in op.operands)
+def _are_trusted(trusted: TrustedRuns, load: LoadOp) -> bool:
+    """Of the pointers of a load, and of the numbers that its mask compares."""
+    pointers, *others = load.operands
+    return trusted.of_address(pointers) and all(map(trusted.of_number, others))
 
 
 def _is_uniform(value: SSAValue) -> bool:

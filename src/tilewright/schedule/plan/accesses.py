@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
+from tilewright.analysis.trusted_runs import TrustedRuns
 from tilewright.ir.annotations import annotate, annotated
 from tilewright.ir.effects import global_access
 from tilewright.ir.locations import span_of
@@ -54,11 +55,11 @@ class DecideAccesses(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Decide the accesses of the kernel."""
         kernel = find_kernel(module)
-        facts = AxisFacts(kernel)
+        facts, trusted = AxisFacts(kernel), TrustedRuns()
         num_threads = warps_of_tiles(kernel, self.num_warps) * self.machine.lanes
         for op in kernel.walk():
             if isinstance(op, ElementwiseOp):
-                _note_runs(op, facts)
+                _note_runs(op, facts, trusted)
             elif is_planned(op):
                 given = annotated(op, AccessAttr)
                 if given is None:
@@ -152,12 +153,13 @@ def _is_scattered(op: Operation, facts: AxisFacts) -> bool:
     return prod(known.kind.shape) > 1 and max(*known.contiguity, *known.constancy) == 1
 
 
-def _note_runs(op: ElementwiseOp, facts: AxisFacts) -> None:
-    """Note how many neighbours of an integer tile are equal, where any are."""
+def _note_runs(op: ElementwiseOp, facts: AxisFacts, trusted: TrustedRuns) -> None:
+    """Note how many neighbours of an integer tile are equal, where any are for certain."""
     if not op.results or not isinstance(op.results[0].type, TensorType):
         return
     runs = facts.of(op.results[0]).constancy
-    if is_integer(op.results[0].type) and max(runs) > 1:
+    is_found = is_integer(op.results[0].type) and max(runs) > 1
+    if is_found and trusted.of_number(op.results[0]):
         set_equal_runs(op, runs)
 
 
