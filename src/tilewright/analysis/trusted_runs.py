@@ -10,15 +10,16 @@ from tilewright.ir.types import shape_of
 from tilewright.support.deep_calls import with_room
 
 _QUOTIENTS = ("arith.divsi", "arith.remsi")
-_LINEAR = ("tt.addptr", *(f"arith.{name}" for name in ("addi", "subi", "muli", "extsi")))
+_ADDED = ("tt.addptr", *(f"arith.{name}" for name in ("addi", "subi", "extsi")))
 
 
 class TrustedRuns:
     """Whether neighbours that axis facts call equal are, whatever wraps around on the way to them.
 
     Of a quotient facts assume that nothing is negative, as of an address: -8 to -1 by 8 are no one
-    number. That is true of what is seen not to be, and does no harm where the number is part of an
-    address as it is: no array is that far away. Behind a mask of bits it may be any other.
+    number. That is true of what is seen not to be, and does no harm where the number is added to an
+    address as it is: no array is that far away. Behind a mask of bits, or times a power of two that
+    wraps around once more, it may be any other.
     """
 
     def __init__(self) -> None:
@@ -47,5 +48,5 @@ class TrustedRuns:
         may_be_negative = is_quotient and not self._ranges.is_nonnegative(op.operands[0])
         if may_be_negative and not (is_address and op.name == "arith.divsi"):
             return False
-        is_linear = isinstance(op, ViewOp) or op.name in _LINEAR or is_quotient
-        return all(self._of(operand, is_address and is_linear) for operand in op.operands)
+        is_added = isinstance(op, ViewOp) or op.name in _ADDED or is_quotient
+        return all(self._of(operand, is_address and is_added) for operand in op.operands)

@@ -102,7 +102,7 @@ def repeated(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     total = tl.zeros((M, N), tl.float32)
     for k in range(0, K, D):
         x = tl.load(a + rows[:, None] * K + (k + depth)[None, :])
-        words = tl.load(b + ((k + depth) // 8)[:, None] * N + columns[None, :])
+        words = tl.load(b + (k // 8 + depth // 8)[:, None] * N + columns[None, :])
         y = (words >> ((k + depth) % 8 * 4)[:, None]) & 15
         total = tl.dot(x, y.to(tl.float16), total)
     tl.store(c + rows[:, None] * N + columns[None, :], total)
@@ -120,13 +120,16 @@ def test_words_that_are_named_eight_times_are_loaded_once() -> None:
 
 
 @tilewright.jit
-def wrapped(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
-    """c = a @ b, of words whose rows are quotients of what wraps around, but for their low bits."""
+def wrapped(
+    a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b, of words whose rows are quotients of what wraps around: masked, or times 32."""
     rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
     total = tl.zeros((M, N), tl.float32)
     for k in range(0, K, D):
         x = tl.load(a + rows[:, None] * K + k + depth[None, :])
-        row = ((tl.program_id(0) * 1073741824 + k + depth) // 8) & 7
+        row = (tl.program_id(0) * 1073741824 + k + depth) // 8
+        row = row & 7 if MASKED else row
         words = tl.load(b + row[:, None] * N + columns[None, :])
         y = (words >> (depth % 8 * 4)[:, None]) & 15
         total = tl.dot(x, y.to(tl.float16), total)
@@ -134,14 +137,16 @@ def wrapped(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     tl.store(c + place, total)
 
 
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("stages", [1, 3])
-def test_quotients_of_what_wraps_around_are_no_repeats(stages: int) -> None:
+def test_quotients_of_what_wraps_around_are_no_repeats(stages: int, masked: bool) -> None:
     rng = np.random.default_rng(33)
     a = rng.integers(-2, 3, (16, 64)).astype(np.float16)
-    b = rng.integers(0, 1 << 31, (8, 32)).astype(np.int32)
+    b = rng.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     found, expected = (np.zeros((4, 16, 32), np.float32) for _ in range(2))
-    wrapped.interpret[(4,)](a, b, expected, 64, M=16, N=32, D=32)
-    wrapped.simulate[(4,)](a, b, found, 64, M=16, N=32, D=32, num_stages=stages)
+    tile = {"M": 16, "N": 32, "D": 32, "MASKED": masked}
+    wrapped.interpret[(4,)](a, b, expected, 64, **tile)
+    wrapped.simulate[(4,)](a, b, found, 64, **tile, num_stages=stages)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -166,7 +171,7 @@ def named_at_length(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexp
     total = tl.zeros((M, N), tl.float32)
     for k in range(0, K, D):
         x = tl.load(a + rows[:, None] * K + k + depth[None, :])
-        place = ((k + depth) // 8)[:, None] * N + columns[None, :]
+        place = (k // 8 + depth // 8)[:, None] * N + columns[None, :]
         for step in tl.static_range(700):
             place = place + (depth // 8 * (step % 3))[:, None]
         y = tl.load(b + place).to(tl.float16)
