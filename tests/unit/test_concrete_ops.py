@@ -20,6 +20,7 @@ SUBJECTS = {
         "ops/elementwise/ir",
         "ops/elementwise/comparisons",
     ),
+    "analysis/computed_loads": ("ops/memory/ir",),
     "compiler/interpreted": ("ops/elementwise/ir",),
     "passes/fold_additions": ("ops/matmul/ir",),
     "passes/insert_checks": ("ops/memory/ir",),

@@ -22,6 +22,7 @@ from math import gcd
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.analysis.computed_loads import computed_loads
 from tilewright.analysis.facts import AxisFacts
 from tilewright.analysis.trusted_runs import TrustedRuns
 from tilewright.ir.edits import replace_by
@@ -33,7 +34,7 @@ from tilewright.ir.types import element_of, shape_of, tile_of
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, constant_of, splatted
 from tilewright.ops.function import find_kernel
 from tilewright.ops.matmul.ir import ProductOp
-from tilewright.ops.memory.ir import LoadOp, is_volatile
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
@@ -50,7 +51,7 @@ class NarrowRepeats(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the loads of the kernel."""
         kernel = find_kernel(module)
-        loads = [load for block in _loops_of_products(kernel) for load in _computed_of(block)]
+        loads = [load for found in _loops_of_products(kernel) for load in computed_loads(*found)]
         facts = AxisFacts(kernel) if loads else None
         found = [] if facts is None else [(load, *_repeats(load, facts)) for load in loads]
         narrowed, trusted = _Narrowed(), TrustedRuns()
@@ -63,26 +64,12 @@ class NarrowRepeats(Pass):
                 _rewrite(load, dim, factor, narrowed)
 
 
-def _loops_of_products(kernel: Operation) -> Iterator[Block]:
-    """The bodies of loops that multiply."""
+def _loops_of_products(kernel: Operation) -> Iterator[tuple[Block, list[Operation]]]:
+    """The bodies of loops, with what they multiply."""
     for op in kernel.walk():
         if isinstance(op, ControlFlowOp) and op.is_loop():
-            blocks = (block for region in op.regions for block in region.blocks)
-            yield from (b for b in blocks if any(isinstance(o, ProductOp) for o in b.ops))
-
-
-def _computed_of(block: Block) -> list[LoadOp]:
-    """The loads of a block that operands of its products are computed from."""
-    products = [op for op in block.ops if isinstance(op, ProductOp)]
-    operands = [operand for product in products for operand in product.operands[:2]]
-    seen, pending = set[Operation](), list(operands)
-    while pending:
-        op = pending.pop().owner
-        if isinstance(op, Operation) and op.parent is block and op not in seen:
-            seen.add(op)
-            pending += op.operands if is_free(op) else ()
-    loads = [op for op in block.ops if op in seen and isinstance(op, LoadOp)]
-    return [load for load in loads if not is_volatile(load) and load.result not in operands]
+            for block in (block for region in op.regions for block in region.blocks):
+                yield block, [inner for inner in block.ops if isinstance(inner, ProductOp)]
 
 
 def _repeats(load: LoadOp, facts: AxisFacts) -> tuple[int, int]:
