@@ -30,6 +30,7 @@ from tilewright.analysis.affine.tile import (
 from tilewright.analysis.affine.tiles import computed, named
 from tilewright.analysis.dataflow import ValueFlow, run
 from tilewright.analysis.promises import Promise, assumed, hinted
+from tilewright.analysis.trusted_runs import TrustedRuns
 from tilewright.ir.regions import Counter, blocks_of, counter_of, is_control_flow
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
 from tilewright.ops.debug.ir import HintOp
@@ -54,6 +55,7 @@ class AxisFacts(ValueFlow[AffineTile]):
         """With `nonnegative` scalars, what holds wherever these are not negative."""
         super().__init__()
         self._top: Operation | None = top
+        self._trusted = TrustedRuns()
         self._promises = {scalar: Promise(is_nonnegative=True) for scalar in nonnegative}
 
     def of(self, value: SSAValue) -> AffineTile:
@@ -114,8 +116,9 @@ class AxisFacts(ValueFlow[AffineTile]):
             return 1
         width = min(width, self.of(pointer).aligned_run(order_dim))
         mask: SSAValue | None = getattr(op, "mask", None)
-        if mask is not None:
-            width = gcd(width, self.mask_alignment(mask, order_dim))
+        if mask is not None and width > 1:
+            is_trusted = self._trusted.of_mask(mask, pointer, order_dim)
+            width = gcd(width, self.mask_alignment(mask, order_dim)) if is_trusted else 1
         return width
 
     def coalesce_order(self, pointer: SSAValue) -> tuple[int, ...]:

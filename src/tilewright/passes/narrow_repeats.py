@@ -58,7 +58,7 @@ class NarrowRepeats(Pass):
         for load, dim, factor in found:
             if (
                 factor > 1
-                and _are_trusted(trusted, load)
+                and _are_trusted(trusted, load, dim)
                 and narrowed.are_possible(load.operands, dim, factor)
             ):
                 _rewrite(load, dim, factor, narrowed)
@@ -83,10 +83,10 @@ def _repeats(load: LoadOp, facts: AxisFacts) -> tuple[int, int]:
     return dim, times[dim]
 
 
-def _are_trusted(trusted: TrustedRuns, load: LoadOp) -> bool:
+def _are_trusted(trusted: TrustedRuns, load: LoadOp, dim: int) -> bool:
     """Of the pointers of a load, and of the numbers that its mask compares."""
     pointers, *others = load.operands
-    return trusted.of_address(pointers) and all(map(trusted.of_number, others))
+    return trusted.of_address(pointers, dim) and all(trusted.of_number(v, dim) for v in others)
 
 
 def _is_uniform(value: SSAValue) -> bool:

@@ -151,20 +151,6 @@ def test_quotients_of_what_wraps_around_are_no_repeats(stages: int, masked: bool
 
 
 @tilewright.jit
-def quotients(out, N: tl.constexpr):
-    """out = quotients of what wraps around, each a lane's neighbours."""
-    i = tl.arange(0, N)
-    tl.store(out + tl.program_id(0) * N + i, (tl.program_id(0) * 1073741824 + i) // 8)
-
-
-def test_quotients_of_what_wraps_around_are_computed_each() -> None:
-    found, expected = (np.zeros((4, 1024), np.int32) for _ in range(2))
-    quotients.interpret[(4,)](expected, N=1024)
-    quotients.simulate[(4,)](found, N=1024)
-    np.testing.assert_array_equal(found, expected)
-
-
-@tilewright.jit
 def named_at_length(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     """c = a @ b, of words whose places take more steps than Python's stack has frames."""
     rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)

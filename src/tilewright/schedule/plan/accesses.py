@@ -159,7 +159,7 @@ def _note_runs(op: ElementwiseOp, facts: AxisFacts, trusted: TrustedRuns) -> Non
         return
     runs = facts.of(op.results[0]).constancy
     is_found = is_integer(op.results[0].type) and max(runs) > 1
-    if is_found and trusted.of_number(op.results[0]):
+    if is_found and all(trusted.of_number(op.results[0], dim) for dim in range(len(runs))):
         set_equal_runs(op, runs)
 
 
