@@ -11,6 +11,7 @@ from tilewright.support.deep_calls import with_room
 
 _QUOTIENTS = ("arith.divsi", "arith.remsi")
 _ADDED = ("tt.addptr", *(f"arith.{name}" for name in ("addi", "subi", "extsi")))
+_INDEXING = (*_ADDED, *_QUOTIENTS, "arith.muli")
 
 
 class TrustedRuns:
@@ -18,8 +19,9 @@ class TrustedRuns:
 
     Of a quotient facts assume that nothing is negative, as of an address: -8 to -1 by 8 are no one
     number. That is true of what is seen not to be, and does no harm where the number is added to an
-    address as it is, or what it is a quotient of is: no array is that far away. Behind a mask of
-    bits, or times a power of two that wraps around once more, it may be any other.
+    address as it is: no array is that far away. Behind a mask of bits, or times a power of two that
+    wraps around once more, it may be any other. A mask may divide what its own pointers are
+    computed from, of which their contiguity assumes the same.
     """
 
     def __init__(self) -> None:
@@ -36,7 +38,7 @@ class TrustedRuns:
 
     def of_mask(self, mask: SSAValue, pointers: SSAValue, dim: int) -> bool:
         """Of the mask of an access along a dim."""
-        return self.of_number(mask, dim) or self._is_of(mask, _added_to(pointers))
+        return self.of_number(mask, dim) or self._is_of(mask, _indices_of(pointers))
 
     def _of(self, value: SSAValue, dim: int, is_address: bool) -> bool:
         key = value, dim, is_address
@@ -68,14 +70,14 @@ class TrustedRuns:
     def _may_be_negative(self, op: Operation) -> bool:
         return op.name in _QUOTIENTS and not self._ranges.is_nonnegative(op.operands[0])
 
-    def _is_of(self, mask: SSAValue, added: set[SSAValue]) -> bool:
+    def _is_of(self, mask: SSAValue, indices: set[SSAValue]) -> bool:
         """Whether each number that may be negative and is divided for a mask is in an address."""
         seen, pending = {mask}, [mask]
         while pending:
             op = pending.pop().owner
             if not isinstance(op, Operation):
                 continue
-            if self._may_be_negative(op) and not _is_quotient_of(op.operands[0], added):
+            if self._may_be_negative(op) and not _is_quotient_of(op.operands[0], indices):
                 return False
             new = [v for v in op.operands if shape_of(v.type) and v not in seen]
             seen.update(new)
@@ -83,21 +85,21 @@ class TrustedRuns:
         return True
 
 
-def _added_to(pointers: SSAValue) -> set[SSAValue]:
-    """The tiles that pointers are sums of, in whatever shape."""
+def _indices_of(pointers: SSAValue) -> set[SSAValue]:
+    """The tiles that pointers are sums, products, quotients and remainders of, in any shape."""
     seen, pending = {pointers}, [pointers]
     while pending:
         op = pending.pop().owner
-        if isinstance(op, ViewOp) or (isinstance(op, Operation) and op.name in _ADDED):
+        if isinstance(op, ViewOp) or (isinstance(op, Operation) and op.name in _INDEXING):
             new = [v for v in op.operands if shape_of(v.type) and v not in seen]
             seen.update(new)
             pending += new
     return seen
 
 
-def _is_quotient_of(value: SSAValue, added: set[SSAValue]) -> bool:
+def _is_quotient_of(value: SSAValue, indices: set[SSAValue]) -> bool:
     """Whether a value is one of some, or a quotient or remainder of one, over and over."""
-    while value not in added:
+    while value not in indices:
         op = value.owner
         if not isinstance(op, ViewOp) and not (isinstance(op, Operation) and op.name in _QUOTIENTS):
             return False
