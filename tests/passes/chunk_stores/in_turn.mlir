@@ -4,22 +4,24 @@
 // CHECK: "ttng.tensor_map"{{.*}} -> !tt.tensordesc<tensor<64x32xf32>>
 // CHECK: "ttg.local_alloc"() : () -> !ttg.memdesc<[64, 32], f32, #[[L:.*]], 1>
 // CHECK-NEXT: "ttg.local_alloc"() : () -> !ttg.memdesc<[64, 32], f32, #[[L]], 1>
-// CHECK: %[[ONE:.*]] = "ttg.extract_slice"(%{{.*}}) <{dim = 1 : i32, part = 0 : i32}>
-// CHECK-NEXT: "ttng.tma_store_wait"() <{pending = 1 : i32}>
+// CHECK: "ttng.tma_store_wait"() <{pending = 1 : i32}>
 // CHECK-NEXT: "ttg.barrier"()
-// CHECK-NEXT: "ttg.local_store"(%[[ONE]], %[[S:.*]]) :
+// CHECK-NEXT: "ttg.local_store"(%{{.*}}, %[[S:.*]]) :
 // CHECK-NEXT: "ttng.fence_async_shared"()
 // CHECK-NEXT: "ttg.barrier"()
 // CHECK-NEXT: "ttng.tma_store"(%{{.*}}, %[[S]], %[[I:.*]], %{{.*}})
-// CHECK: %[[TWO:.*]] = "ttg.extract_slice"(%{{.*}}) <{dim = 1 : i32, part = 1 : i32}>
 // CHECK: "ttng.tma_store_wait"() <{pending = 1 : i32}>
-// CHECK: "ttg.local_store"(%[[TWO]], %[[T:.*]]) :
+// CHECK: "ttg.local_store"(%{{.*}}, %[[T:.*]]) :
+// CHECK: "ttng.tma_store"(%{{.*}}, %[[T]], %[[I]], %{{.*}})
+// CHECK: "ttng.tma_store_wait"() <{pending = 1 : i32}>
+// CHECK: "ttng.tma_store"(%{{.*}}, %[[S]], %[[I]], %{{.*}})
+// CHECK: "ttng.tma_store_wait"() <{pending = 1 : i32}>
 // CHECK: "ttng.tma_store"(%{{.*}}, %[[T]], %[[I]], %{{.*}})
 // CHECK-NEXT: "ttng.tma_store_wait"(%[[S]], %[[T]]) <{pending = 0 : i32}>
 
 !a = tensor<128x64xf16>
-!b = tensor<64x64xf16>
-!c = tensor<128x64xf32>
+!b = tensor<64x128xf16>
+!c = tensor<128x128xf32>
 "builtin.module"() ({
   "tt.func"() <{sym_name = "k", sym_visibility = "public", function_type = (!tt.ptr<f16>, !tt.ptr<f16>, !tt.ptr<f32>, i32, i32) -> ()}> ({
   ^bb0(%x: !tt.ptr<f16>, %y: !tt.ptr<f16>, %z: !tt.ptr<f32>, %n: i32, %m: i32):

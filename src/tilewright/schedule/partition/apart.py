@@ -13,7 +13,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from tilewright.analysis.affine.scalars import Scalars
-from tilewright.ir.types import shape_of
+from tilewright.ir.types import DescriptorType, shape_of
 from tilewright.ops.descriptors.ir import DescriptorStoreOp
 
 
@@ -23,7 +23,8 @@ def are_apart(first: Operation, second: Operation) -> bool:
         return False
     if first.desc is not second.desc:
         return False
-    scalars, extents = Scalars(), shape_of(first.src.type)
+    assert isinstance(first.desc.type, DescriptorType)
+    scalars, extents = Scalars(), shape_of(first.desc.type.block)
     pairs = zip(first.indices, second.indices, strict=True)
     steps = [scalars.of(there).minus(scalars.of(here)).as_int() for here, there in pairs]
     moved = [dim for dim, step in enumerate(steps) if step != 0]

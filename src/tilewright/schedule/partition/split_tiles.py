@@ -197,9 +197,11 @@ class _Split:
             raise Refused(op, "the descriptor of a store has no smaller blocks")
         desc, attributes = smaller
         indices = [self._get(index, WHOLE) for index in op.indices]
-        first = self._first_of(op, shape_of(src.type)[dim])
-        moved = self._emit(op, ELEMENTWISE["arith.addi"], [indices[dim], first], [i32])
-        indices[dim] = moved.results[0]
+        shape = shape_of(src.type)
+        first = self._first_of(op, shape[dim])
+        place = len(indices) - len(shape) + dim  # a block may have single dims in front
+        moved = self._emit(op, ELEMENTWISE["arith.addi"], [indices[place], first], [i32])
+        indices[place] = moved.results[0]
         new = self._emit(op, type(op), [desc, src, *indices], [], dict(op.properties))
         new.attributes = {**op.attributes, **attributes}
 

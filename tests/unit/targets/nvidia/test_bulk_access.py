@@ -153,6 +153,10 @@ def test_attention_of_plain_pointers(
     meta = {"BM": 128, "BN": 64, "D": dim, "MASKED": masked}
     args, grid = (q, k, v, out, *strides, heads, length, 0.125), (2, batches * heads, 1)
     assert is_fit(attention, args, grid, **meta, **options)
+    if options is ROLES:  # what lies behind a batch and a head goes out in chunks of its rows
+        found, _ = scheduled(attention, args, **meta, **options)
+        assert any("the copy engine makes the store" in remark for remark in found.remarks)
+        assert not any("is made whole" in remark for remark in found.remarks)
     attention.simulate[grid](*args, **meta, **options)
     scores = np.einsum("bhmd,bhnd->bhmn", q.astype(np.float32), k.astype(np.float32)) * 0.125
     weights = np.exp2(scores - scores.max(-1, keepdims=True))

@@ -7,9 +7,10 @@
 
 Asked for by `epilogue tma columns 64 buffers 2` of a schedule with roles. Each replica has stages
 of its own, which hold nothing else, so the last chunks of a tile go out while the role multiplies
-the next one; it waits for them where it ends. A block that is added to memory goes out whole,
-through one stage of its own: the role waits for it where it writes the next one. A store whose
-block is read or written elsewhere in the kernel is waited for where it stands, and so is one
+the next one; it waits for them where it ends. Where each chunk has a stage to itself, all are
+written at once, behind one wait and between two barriers. A block that is added to memory goes out
+whole, through one stage of its own: the role waits for it where it writes the next one. A store
+whose block is read or written elsewhere in the kernel is waited for where it stands, and so is one
 whose chunks would change threads.
 
 *Why here*: behind the layouts, which say what a thread has of a chunk, and in front of
@@ -153,7 +154,7 @@ class _Role:
     def _stages_for(self, smaller: AnyMap, store: Store, chunk: Attribute) -> tuple[SSAValue, ...]:
         """The tiles through which chunks of a type go, in turn."""
         num = num_stages(len(_firsts(store, chunk)), self._chunking.epilogue)
-        key = tile_type(smaller, smaller.result), num
+        key = tile_type(smaller, smaller.result, len(shape_of(chunk))), num
         if key not in self._stages:
             first = self._body.first_op
             assert first is not None
@@ -175,7 +176,7 @@ class _Role:
 
 def _firsts(store: Store, chunk: Attribute) -> list[tuple[int, int]]:
     """The numbers of the chunks of a block along its rows and columns, in the order of stores."""
-    (rows, columns), (height, width) = shape_of(store.src.type), shape_of(chunk)
+    (rows, columns), (height, width) = shape_of(store.src.type)[-2:], shape_of(chunk)[-2:]
     return [(i, j) for j, i in product(range(columns // width), range(rows // height))]
 
 
@@ -195,18 +196,19 @@ class _Rewrite:
         self._stages = stages
 
     def run(self) -> None:
-        """Put the chunks in the place of the store."""
-        store = self._store
-        strips: dict[int, SSAValue] = {}
-        for number, (i, j) in enumerate(_firsts(store, self._chunk)):
-            if j not in strips:
-                strips[j] = self._strip(j)
-            self._store_chunk(
-                self._part(strips[j], 0, i, self._chunk),
-                self._stages[number % len(self._stages)],
-                self._indices(i, j),
-            )
-        erase(store)
+        """Put the chunks in the place of the store: all at once where each has its own stage."""
+        chunks = _firsts(self._store, self._chunk)
+        num = len(self._stages)
+        together = num if num == len(chunks) else 1
+        strips = {j: self._strip(j) for _, j in chunks}
+        for first in range(0, len(chunks), together):
+            some = chunks[first : first + together]
+            parts = [self._part(strips[j], -2, i, self._chunk) for i, j in some]
+            stages = [self._stages[(first + k) % num] for k in range(together)]
+            self._write(parts, stages)
+            for stage, (i, j) in zip(stages, some, strict=True):
+                self._start(stage, self._indices(i, j))
+        erase(self._store)
 
     def _emit(
         self,
@@ -220,22 +222,23 @@ class _Rewrite:
 
     def _strip(self, j: int) -> SSAValue:
         """The columns of a chunk, with all rows of the block."""
-        src, (_, width) = self._store.src, shape_of(self._chunk)
-        layout = part_layout(layout_of(src.type), (shape_of(src.type)[0], width))
-        return self._part(src, 1, j, laid_out(element_of(src.type), layout))
+        src, width = self._store.src, shape_of(self._chunk)[-1]
+        layout = part_layout(layout_of(src.type), (*shape_of(src.type)[:-1], width))
+        return self._part(src, -1, j, laid_out(element_of(src.type), layout))
 
     def _part(self, src: SSAValue, dim: int, number: int, type_: Attribute) -> SSAValue:
         if src.type == type_:
             return src
         properties: dict[str, Attribute] = {
-            "dim": IntegerAttr(dim, i32),
+            "dim": IntegerAttr(len(shape_of(src.type)) + dim, i32),
             "part": IntegerAttr(number, i32),
         }
         return self._emit(ExtractSliceOp, [src], [type_], properties).results[0]
 
     def _indices(self, i: int, j: int) -> list[SSAValue]:
-        sides = zip(self._store.indices, (i, j), shape_of(self._chunk), strict=True)
-        return [self._moved(index, number * size) for index, number, size in sides]
+        *single, row, column = self._store.indices
+        height, width = shape_of(self._chunk)[-2:]
+        return [*single, self._moved(row, i * height), self._moved(column, j * width)]
 
     def _moved(self, index: SSAValue, by: int) -> SSAValue:
         if by == 0:
@@ -243,12 +246,16 @@ class _Rewrite:
         step = self._emit(ConstantOp, (), [i32], {"value": IntegerAttr(by, i32)}).results[0]
         return self._emit(ELEMENTWISE["arith.addi"], [index, step], [i32]).results[0]
 
-    def _store_chunk(self, part: SSAValue, stage: SSAValue, indices: list[SSAValue]) -> None:
-        insert_before(self._store, _wait(len(self._stages) - 1, self._store))
+    def _write(self, parts: Sequence[SSAValue], stages: Sequence[SSAValue]) -> None:
+        """Write chunks to their stages, once what was stored through them has been read."""
+        insert_before(self._store, _wait(len(self._stages) - len(stages), self._store))
         self._emit(LocalBarrierOp)
-        self._emit(LocalStoreOp, [part, stage])
+        for part, stage in zip(parts, stages, strict=True):
+            self._emit(LocalStoreOp, [part, stage])
         self._emit(FenceAsyncSharedOp)
         self._emit(LocalBarrierOp)
+
+    def _start(self, stage: SSAValue, indices: list[SSAValue]) -> None:
         kind: dict[str, Attribute] = {}
         if isinstance(self._store, DescriptorReduceOp):
             kind["kind"] = self._store.kind

@@ -34,7 +34,7 @@ def stored_bytes(body: Block, epilogue: Epilogue, parts: int = 1) -> int:
         block = stored_block(op)
         if block is None:
             continue
-        part, size = _part(shape_of(block), parts), storage_bytes(block)
+        part, size = _part(_own_shape(shape_of(block)), parts), storage_bytes(block)
         is_added = isinstance(op, DescriptorReduceOp)
         shape = part if is_added else chunk_shape(part, epilogue)
         if shape is None:
@@ -45,15 +45,27 @@ def stored_bytes(body: Block, epilogue: Epilogue, parts: int = 1) -> int:
     return max(whole) + sum(stages.values())
 
 
+def _own_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The rows and columns of a block behind dims of one element: a head, a batch."""
+    first = next((dim for dim, extent in enumerate(shape[:-2]) if extent > 1), len(shape) - 2)
+    return shape[max(0, first) :]
+
+
 def _part(shape: tuple[int, ...], parts: int) -> tuple[int, ...]:
     return (shape[0] // parts, *shape[1:])
 
 
 def chunk_shape(shape: tuple[int, ...], epilogue: Epilogue) -> tuple[int, ...] | None:
-    """The chunks of a block in which it is stored; None where it is stored whole."""
-    if epilogue.kind != "tma" or len(shape) != 2 or shape[1] % epilogue.columns:
+    """The chunks of a block in which it is stored; None where it is stored whole.
+
+    Dims in front of rows and columns have one element.
+    """
+    if epilogue.kind != "tma" or len(shape) < 2 or shape[-1] % epilogue.columns:
         return None
-    return (WGMMA.rows if shape[0] % WGMMA.rows == 0 else shape[0], epilogue.columns)
+    *single, rows, _ = shape
+    if prod(single) != 1:
+        return None
+    return (*single, WGMMA.rows if rows % WGMMA.rows == 0 else rows, epilogue.columns)
 
 
 def num_stages(num_chunks: int, epilogue: Epilogue) -> int:

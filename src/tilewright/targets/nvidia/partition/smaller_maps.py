@@ -44,12 +44,13 @@ class SmallerMaps:
     ) -> tuple[SSAValue, Mapping[str, Attribute]] | None:
         """The map of blocks like `tile` of the tensor behind `desc`, and what its accesses carry.
 
+        Where the tensor has more dims than the tile, a block has one element of the first ones.
         None where no map is behind `desc`, or the engine does not move such blocks.
         """
         whole = desc.owner
         if not isinstance(whole, AnyMap):
             return None
-        block = tile_of(element_of(tile), shape_of(tile))
+        block = tile_of(element_of(tile), _with_single_dims(desc, shape_of(tile)))
         made = self._made.get((desc, block)) or self._make(whole, block)
         if made is None:
             return None
@@ -103,6 +104,12 @@ class SmallerMaps:
             if isinstance(made, TensorMapOp):
                 erase(made)
         self._made.clear()
+
+
+def _with_single_dims(desc: SSAValue, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with as many dims as the blocks of a descriptor: the first have one element."""
+    assert isinstance(desc.type, DescriptorType)
+    return (1,) * (len(shape_of(desc.type.block)) - len(shape)) + shape
 
 
 def drop_unused_maps(kernel: FuncOp) -> None:

@@ -22,7 +22,14 @@ from tilewright.analysis.facts import AxisFacts
 from tilewright.ir.effects import Access, Resource, own_effects
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
-from tilewright.ir.types import DescriptorType, element_of, is_integer, tile_of, width_bits
+from tilewright.ir.types import (
+    DescriptorType,
+    element_of,
+    is_integer,
+    shape_of,
+    tile_of,
+    width_bits,
+)
 from tilewright.machine.model import MachineModel
 from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.elementwise.ir import ExtSIOp, TruncIOp
@@ -77,8 +84,8 @@ class Copies:
         """How the engine makes a store of a tile as it is. *Raises*: Stays."""
         self._check_written(store)
         copy = self._of(store, element_of(store.value.type))
-        rank = len(copy.plan.shape)
-        if copy.box.order != tuple(range(rank)):
+        own = shape_of(store.value.type)
+        if copy.box.order != tuple(range(len(own))) or copy.plan.shape[-len(own) :] != own:
             raise Stays("its dimensions are not those of the tensor, in the same order")
         return copy
 

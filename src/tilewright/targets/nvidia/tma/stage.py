@@ -137,12 +137,14 @@ _TOGETHER_BYTES = 64 << 10
 _STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)
 
 
-def tile_type(op: Operation, desc: SSAValue) -> SharedType:
-    """The shared tile of the block of an access, in which its boxes lie."""
+def tile_type(op: Operation, desc: SSAValue, rank: int | None = None) -> SharedType:
+    """The shared tile of the block of an access or a map, in which its boxes lie.
+
+    A tile may have fewer dims than its block. An access shows how many; a map may be told `rank`.
+    """
     assert isinstance(desc.type, DescriptorType)
     shapes = [shape_of(value.type) for value in (*op.results, *op.operands)]
-    # A loaded tile may have fewer dims than its block; who only names a block has none.
-    rank = next((len(shape) for shape in shapes if shape), None)
+    rank = next((len(shape) for shape in shapes if shape), rank)
     layout = box_plan(op, desc).layout(rank)
     return shared_tile(element_of(desc.type.block), layout)
 
