@@ -16,6 +16,7 @@ from tilewright.schedule.delay_conversions import DelayConversions
 from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts, DecideLayouts, VerifyLayouts
+from tilewright.schedule.partition.compute_late import ComputeLate
 from tilewright.schedule.partition.release_late import ReleaseLate
 from tilewright.schedule.partition.ring_counters import CountRings
 from tilewright.schedule.partition.wait_in_loops import WaitInLoops
@@ -59,10 +60,6 @@ from tilewright.targets.nvidia.tma.visibility import MarkVisible
 def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes from T0 to T2."""
     given = () if options.plan is None else (AnnotatePlan(options.plan),)
-    jitter = (InjectJitter(options.jitter),) if options.jitter else ()
-    bounds = (
-        (BoundTurns(), BoundWaits(options.deadlock_seconds)) if options.deadlock_seconds else ()
-    )
     return (
         *given,
         DecidePersistence.of_options(machine, options),
@@ -82,6 +79,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         StageChannels(),
         OverlapProducts(),
         WaitLate(),
+        ComputeLate(),
         ChunkStores(),
         StageTensorMaps(),
         JoinWaits(),
@@ -103,9 +101,15 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         ReleaseLate(),
         InsertSharedBarriers(),
         CheckProtocol(machine),
-        *jitter,
-        *bounds,
+        *_for_debugging(options),
     )
+
+
+def _for_debugging(options: CompileOptions) -> tuple[Pass, ...]:
+    """Pauses that find what is right by luck, and bounds of what roles wait for."""
+    seconds = options.deadlock_seconds
+    jitter = (InjectJitter(options.jitter),) if options.jitter else ()
+    return (*jitter, *((BoundTurns(), BoundWaits(seconds)) if seconds else ()))
 
 
 @dataclass(frozen=True)
