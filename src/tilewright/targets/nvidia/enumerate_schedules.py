@@ -20,7 +20,6 @@ from tilewright.ir.schedule_attributes import (
     schedule_of,
     tasks_of,
 )
-from tilewright.ir.types import shape_of
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.program.persistence import cluster_of
@@ -32,10 +31,14 @@ from tilewright.support.dataclass import replace
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import LOOP_SCHEDULES, CompileOptions
 from tilewright.targets.nvidia.partition.decide import DecideRoles
+from tilewright.targets.nvidia.partition.epilogues import (
+    ALL_BUFFERS,
+    TWO_BUFFERS,
+    waits_whole,
+)
 from tilewright.targets.nvidia.partition.form import FormRoles
 from tilewright.targets.nvidia.partition.form_clusters import FormClusters
 from tilewright.targets.nvidia.partition.persistence import gains
-from tilewright.targets.nvidia.partition.room import stored_block
 from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS
 
 _STAGES = (2, 3, 4, 5)
@@ -44,11 +47,6 @@ _STAGES = (2, 3, 4, 5)
 _GROUPS = (1, 2, 3)
 # By definition: as many slots as fit, or the fewest that overlap anything.
 _SLOTS = (0, 2)
-
-_ALL_BUFFERS, _LEAST_SLOTS = 4, 3
-"""A tile of 256 columns that waits whole to be stored, and a ring that it leaves enough of.
-Measured on an H200, 2026-11-23, fp16 by 128 x 256, of the speed with two buffers and four slots:
-8192³ 1.013 back to back and 0.991 cold, 4096³ 0.970 and 0.988."""
 
 
 def enumerate_schedules(
@@ -95,7 +93,14 @@ def _in_roles(
     seen: set[str] = set()
     for form in (module, *_persistent(module, machine)):
         for groups, order, slots in product(_GROUPS, ("", *LOOP_SCHEDULES), _SLOTS):
-            decide = DecideRoles(machine, options.num_warps, groups, slots, loop_schedule=order)
+            decide = DecideRoles(
+                machine,
+                options.num_warps,
+                groups,
+                slots,
+                loop_schedule=order,
+                buffers=TWO_BUFFERS,
+            )
             schedule = decide.schedule(find_kernel(form))
             is_new = schedule.channels and str(schedule) not in seen
             seen.add(str(schedule))
@@ -105,8 +110,8 @@ def _in_roles(
             clustered = replace(schedule, cluster=PROGRAMS)
             if schedule.cluster == 1 and _can_be_formed(form, machine, clustered):
                 yield clustered
-            waiting = replace(decide, buffers=_ALL_BUFFERS).schedule(find_kernel(form))
-            is_whole = schedule.persist and _waits_whole(find_kernel(form), waiting)
+            waiting = replace(decide, buffers=ALL_BUFFERS).schedule(find_kernel(form))
+            is_whole = schedule.persist and waits_whole(find_kernel(form), waiting)
             if is_whole and _can_be_formed(form, machine, waiting):
                 yield waiting
 
@@ -118,14 +123,6 @@ def _persistent(module: ModuleOp, machine: MachineModel) -> Iterator[ModuleOp]:
         clone = module.clone()
         persist(find_kernel(clone), machine.num_sms)
         yield clone
-
-
-def _waits_whole(kernel: FuncOp, schedule: Schedule) -> bool:
-    """Whether buffers hold a whole tile that is stored, and leave rings enough slots."""
-    stored = [block for op in kernel.walk() if (block := stored_block(op)) is not None]
-    chunks = {shape_of(block)[-1] // schedule.epilogue.columns for block in stored}
-    slots = min((ring.slots for ring in schedule.channels), default=0)
-    return chunks == {_ALL_BUFFERS} and slots >= _LEAST_SLOTS
 
 
 def _can_be_formed(module: ModuleOp, machine: MachineModel, schedule: Schedule) -> bool:

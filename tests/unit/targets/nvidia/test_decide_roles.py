@@ -52,12 +52,16 @@ def test_nobody_asks_and_nothing_is_decided() -> None:
 
 
 def test_loads_of_one_product_fill_a_ring_of_as_many_slots_as_fit() -> None:
-    # 48 KiB a slot, and 32 KiB for the chunks that are stored.
+    # 48 KiB a slot, and 32 or 64 KiB for the chunks that are stored.
     case = gemm_case(persistent, 256, 256, 256, "wide", N=256, GROUP=2)
-    assert text_of(case, groups=2) == (
-        "roles load regs 40 | math x2 regs 232 split m; "
-        "ring ring0 tiles load#0 load#1 slots 4 tma release wait; epilogue tma columns 64 buffers 2"
+    text = (
+        "roles load regs 40 | math x2 regs 232 split m; ring ring0 tiles load#0 load#1 "
+        "slots {} tma release wait; epilogue tma columns 64 buffers {}"
     )
+    assert text_of(case, groups=2) == text.format(3, 4)
+    assert text_of(case, groups=2, buffers=2) == text.format(4, 2)
+    assert text_of(case, groups=2, slots=3) == text.format(3, 2)
+    assert text_of(case, groups=2, is_clustered=True) == text.format(4, 2) + "; cluster 2"
 
 
 def test_loops_over_the_same_tensors_share_their_rings() -> None:

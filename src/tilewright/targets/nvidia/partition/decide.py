@@ -25,7 +25,7 @@ from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.mma import WGMMA
 from tilewright.machine.model import MachineModel
-from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp
+from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.memory.ir import LoadOp
@@ -36,7 +36,7 @@ from tilewright.schedule.partition.tasks import ask_for_roles, groups_of_tasks
 from tilewright.schedule.plan.anchors import anchors_of, require_anchors
 from tilewright.schedule.plan.verify_schedule import require_room
 from tilewright.schedule.role_registers import most_granted
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.partition import copied_loads, two_programs
@@ -46,11 +46,17 @@ from tilewright.targets.nvidia.partition.default_roles import (
     leaves_open,
     runs_by_default,
 )
+from tilewright.targets.nvidia.partition.epilogues import (
+    ALL_BUFFERS,
+    TWO_BUFFERS,
+    epilogue_of,
+    gains_whole,
+)
 from tilewright.targets.nvidia.partition.gradients import REGISTERS, gradient_groups
 from tilewright.targets.nvidia.partition.keep_order import makes_maps
 from tilewright.targets.nvidia.partition.lines import crosses_lines
 from tilewright.targets.nvidia.partition.order import decide_order, pairs_of
-from tilewright.targets.nvidia.partition.room import stored_block, stored_bytes
+from tilewright.targets.nvidia.partition.room import stored_bytes
 from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS
 from tilewright.targets.nvidia.partition.share_rings import Ring, memory_bytes, share_rings
 from tilewright.targets.nvidia.partition.smaller_maps import made_maps_of, maps_of
@@ -77,8 +83,6 @@ Source: numbers of the rows beside the blocks of attention's backward, written b
 _TILE_IN_TURN = 128 * 128
 """The elements of a tile that one group takes whole. Source: 128 registers of each thread, which
 beside 64 that are stored and 30 more fit in 232 without spills (H200)."""
-# Source: PTX ISA 8.8, 5.5.6, "Swizzling modes": the longest row.
-_SWIZZLED_BYTES = 128
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class DecideRoles(Pass):
 
     With `is_open` large products get them though nobody asks; see `default_roles.py`. With
     `is_clustered` a launch starts pairs of programs as clusters, with `loads_alone` threads store.
-    What is stored in chunks goes through so many `buffers`.
+    What is stored in chunks goes through so many `buffers`, or as many as are best.
     """
 
     machine: MachineModel = SM_90A
@@ -100,7 +104,7 @@ class DecideRoles(Pass):
     is_open: bool = False
     is_clustered: bool = False
     loads_alone: bool = False
-    buffers: int = 2
+    buffers: int = 0
     name = "decide-roles"
     after = ("select-tensor-maps", "merge-duplicates")
 
@@ -144,6 +148,10 @@ class DecideRoles(Pass):
 
     def schedule(self, kernel: FuncOp, asked: int = 0) -> Schedule:
         """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""
+        if not (self.buffers or self.slots):
+            whole = replace(self, buffers=ALL_BUFFERS).schedule(kernel, asked)
+            if gains_whole(kernel, whole):
+                return whole
         groups = asked or self.groups or self._unsaid_groups(kernel)
         is_twice = not (asked or self.groups) and groups == 2 and runs_twice(kernel)
         copied = copied_loads.copied_loads(kernel)
@@ -155,7 +163,7 @@ class DecideRoles(Pass):
         )
         self._check_registers(roles)
         rings = _rings(kernel, copied)
-        epilogue = _epilogue(kernel, self.buffers)
+        epilogue = epilogue_of(kernel, self.buffers or TWO_BUFFERS)
         programs = two_programs.PROGRAMS if is_twice else 1
         free, taken = self._free_bytes(kernel, roles[1], epilogue, programs)
         own, rings = rings, self._shared(rings, split, free)
@@ -325,19 +333,6 @@ def _product_of(value: SSAValue) -> Operation | None:
         if isinstance(user, PermutingOp):
             return _product_of(user.result)
     return None
-
-
-def _epilogue(kernel: FuncOp, buffers: int) -> Epilogue:
-    """Chunks as wide as a row that the copy engine swizzles, where something is stored by blocks.
-
-    Source: two buffers of 64 columns, 1.06 to 1.17 times the speed of whole tiles (K = 1024, H200).
-    """
-    blocks = [(op, block) for op in kernel.walk() if (block := stored_block(op)) is not None]
-    chunked = [pair for pair in blocks if not isinstance(pair[0], DescriptorReduceOp)]
-    sizes = [storage_bytes(block) for _, block in chunked or blocks]
-    if not sizes:
-        return Epilogue()
-    return Epilogue("tma", _SWIZZLED_BYTES // max(sizes), buffers)
 
 
 def _parts(math: Role) -> int:
