@@ -23,6 +23,8 @@ FLUSH_BYTES = 256 << 20
 HOT_SECONDS = 0.4
 """Of launches back to back until a choice is made. Measured on an H200, 2026-11-27: clocks settle
 in 0.3 s, and choices of windows of 0.6 s are those of 2 s."""
+BURST_SECONDS, ROUNDS = 8e-3, 11
+"""Of launches back to back, ours and the library's in turn, so that both have the same clock."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,40 @@ def fastest_hot(runs: Sequence[Run]) -> Run:
     seconds = [launch_for(run, HOT_SECONDS) for _ in range(2) for run in runs]
     times = seconds[len(runs) :]
     return min(zip(runs, times, strict=True), key=lambda pair: pair[1])[0]
+
+
+def in_turn_hot(runs: Sequence[Run], peer: Run) -> list[tuple[float, float, float]]:
+    """How many times as fast as the peer each run is in bursts of launches, ours and its in turn.
+
+    Medians over rounds, with the least and the most. The card is at its limit of power, and the
+    clock is that of both: what keeps the tensor cores busier pays for it in windows of its own.
+    """
+    count = max(4, round(BURST_SECONDS / launch_for(peer, 1.0)))
+    ratios: list[list[float]] = [[] for _ in runs]
+    for number in range(ROUNDS):
+        for run, found in zip(runs, ratios, strict=True):
+            order = (run, peer) if number % 2 else (peer, run)
+            seconds = {one: _burst(one, count) for one in order}
+            found.append(seconds[peer] / seconds[run])
+    return [(statistics.median(found), min(found), max(found)) for found in ratios]
+
+
+def fastest_in_turn(runs: Sequence[Run], peer: Run) -> Run:
+    """The fastest of several ways in bursts of launches, the peer's in between."""
+    found = in_turn_hot(runs, peer)
+    return max(zip(runs, found, strict=True), key=lambda pair: pair[1][0])[0]
+
+
+def _burst(run: Run, count: int) -> float:
+    """The seconds of a launch, of so many behind one that settles."""
+    started, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    run()
+    started.record()
+    for _ in range(count):
+        run()
+    ended.record()
+    ended.synchronize()
+    return started.elapsed_time(ended) * 1e-3 / count
 
 
 def launch_for(run: Run, seconds: float) -> float:
