@@ -46,7 +46,7 @@ from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import digest
 from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.kernel import CompiledKernel
-from tilewright.runtime.launch_numbers import fits, plainer_options
+from tilewright.runtime.launch_numbers import fits, plainer_kernels
 from tilewright.runtime.launch_site import place_at_launch, placing_at_launch
 from tilewright.runtime.warm import WarmCalls, is_native
 from tilewright.support.dataclass import replace
@@ -379,11 +379,12 @@ class JITFunction:
         metadata, options = prepared.kernel.artifact.metadata, prepared.call.options
         if fits(metadata, grid, values):
             return prepared
-        others: list[CompiledKernel] = []
-        for plainer in plainer_options(options, metadata, grid, values):
-            others.append(self._kernel(replace(prepared.call, options=plainer)))
-            if fits(others[-1].artifact.metadata, grid, values):
-                break
+
+        def made(plainer: CompileOptions) -> tuple[CompiledKernel, Mapping[str, object]]:
+            kernel = self._kernel(replace(prepared.call, options=plainer))
+            return kernel, kernel.artifact.metadata
+
+        others = plainer_kernels(options, metadata, grid, values, made)
         return replace(prepared, others=tuple(others))
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:

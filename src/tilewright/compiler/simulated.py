@@ -8,7 +8,7 @@ race, a missing fence, a read of shared memory that nobody wrote, a deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -20,7 +20,7 @@ from tilewright.frontend.devices import DevicePlacement
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.timeline import Timeline
 from tilewright.machine.model import MachineModel
-from tilewright.runtime.launch_numbers import fits, plainer_options
+from tilewright.runtime.launch_numbers import fits, plainer_kernels
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
@@ -104,10 +104,14 @@ def run_simulated(
     request, scheduled = _scheduled(launch, options, features)
     words = launch_words(launch.values)
     if not fits(scheduled.metadata, grid, words):
-        for plainer in plainer_options(options, scheduled.metadata, grid, words):
-            request, scheduled = _scheduled(launch, plainer, features)
-            if fits(scheduled.metadata, grid, words):
-                break
+
+        def made(
+            plainer: CompileOptions,
+        ) -> tuple[tuple[CompileRequest, Scheduled], Mapping[str, object]]:
+            found = _scheduled(launch, plainer, features)
+            return found, found[1].metadata
+
+        *_, (request, scheduled) = plainer_kernels(options, scheduled.metadata, grid, words, made)
     text = target.emit(scheduled, request.machine, request.compile_options)
     collector = _COLLECTOR.get()
     if collector is not None and seed is None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import NotPowerOfTwo
 from tilewright.support.options import CompileOptions
 
 LaunchNumber: TypeAlias = "tuple[str | int | LaunchNumber, ...] | list[str | int | LaunchNumber]"
@@ -20,6 +21,7 @@ What differs from program to program is `("program", axis)`, its number, and `("
 end, step)`, the counter of a loop. `("programs", axis)` is how many there are, or fewer.
 """
 Grid: TypeAlias = tuple[int, int, int]
+_Kernel = TypeVar("_Kernel")
 Slots: TypeAlias = Sequence[int] | Mapping[int, int]
 # Chosen, not measured: launches of more kinds than this are looked at again, which is right.
 _MAX_KNOWN = 1024
@@ -258,6 +260,43 @@ def plainer_options(
     if all(guard.of_stores or guard.holds(words, grid) for guard in guards) and with_plain_stores:
         yield with_plain_stores
     yield options.without_guards()
+
+
+def plainer_kernels(
+    options: CompileOptions,
+    metadata: Mapping[str, object],
+    grid: Grid,
+    arguments: Sequence[object],
+    made: Callable[[CompileOptions], tuple[_Kernel, Mapping[str, object]]],
+) -> list[_Kernel]:
+    """The kernels of `plainer_options` up to the first that fits the launch; `made` makes them.
+
+    *Raises*: what `made` does. An author's 192 rows are a tile for three groups alone, so the
+    error says what of the launch leaves no groups.
+    """
+    kernels: list[_Kernel] = []
+    for plainer in plainer_options(options, metadata, grid, arguments):
+        try:
+            kernel, own = made(plainer)
+        except NotPowerOfTwo as error:
+            error.hint = _needed_for_groups(metadata, grid, arguments)
+            raise
+        kernels.append(kernel)
+        if fits(own, grid, arguments):
+            break
+    return kernels
+
+
+def _needed_for_groups(
+    metadata: Mapping[str, object], grid: Grid, arguments: Sequence[object]
+) -> str:
+    words = words_of(arguments)
+    left = [guard.text for guard in launch_guards(metadata) if not guard.holds(words, grid)]
+    demands = " and ".join(dict.fromkeys(filter(None, left))) or "its sizes are smaller"
+    return (
+        "three groups of warps share such a tile where the copy engine loads, which it does not in "
+        f"this launch: it would if {demands}; or choose a power of two"
+    )
 
 
 def words_of(arguments: Sequence[object]) -> list[int]:

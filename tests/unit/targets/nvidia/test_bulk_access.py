@@ -16,6 +16,7 @@ from tilewright.frontend.devices import DevicePlacement
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.runtime.launch_numbers import fits
+from tilewright.support.errors import NotPowerOfTwo
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.simulated import launch_words
 from tilewright.targets.target import Scheduled, load_target
@@ -246,3 +247,14 @@ def test_a_tile_that_crosses_the_end_of_a_row_goes_on_in_the_next(
     crossed.simulate[(2,)](*args, **meta)
     seen = np.lib.stride_tricks.as_strided(memory, (128, 64 * steps), (2 * row, 2))
     np.testing.assert_array_equal(c, seen.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_rows_of_three_groups_say_what_a_launch_without_groups_lacks() -> None:
+    args, grid, c, right = product_launch(whole(192, 64), whole(64, 64))
+    blocks = {**BLOCKS, "BM": 192, "num_consumer_groups": 3}
+    product.simulate[(1, 1, 1)](*args, **blocks)
+    np.testing.assert_array_equal(c, right)
+    ragged, *_ = product_launch(whole(192, 65)[:, :64], whole(64, 64))
+    with pytest.raises(NotPowerOfTwo) as refused:
+        product.simulate[grid](*ragged, **blocks)
+    assert "if a_row is a multiple of 8; or choose a power of two" in refused.value.hint
