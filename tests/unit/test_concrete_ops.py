@@ -52,6 +52,7 @@ SUBJECTS = {
     "schedule/plan/computed_operands": ("ops/memory/ir",),
     "schedule/protocol/check_slots": ("ops/staging",),
     "schedule/protocol/scalars": ("ops/elementwise/ir", "ops/memory/ir"),
+    "targets/nvidia/tma/narrow_blocks": ("ops/shape/ir",),
     "targets/cpu/emit": ("targets/cpu/ops", "targets/cpu/launch_ops"),
     "targets/cpu/dot/kept_panels": ("ops/control_flow", "targets/cpu/ops"),
     "targets/cpu/interpret": ("targets/cpu/ops",),

@@ -21,6 +21,7 @@ from tilewright.targets.nvidia.partition.ask_roles import asked_roles
 from tilewright.targets.nvidia.partition.default_roles import leaves_open
 from tilewright.targets.nvidia.partition.turn_copies import TurnCopies
 from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
+from tilewright.targets.nvidia.tma.narrow_blocks import NarrowBlocks
 from tilewright.targets.nvidia.tma.select_tensor_maps import SelectTensorMaps
 
 
@@ -38,6 +39,7 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
         SplitProducts(),
         MergeDuplicates(),
         NarrowRepeats(),
+        NarrowBlocks(),
         *asked_roles(machine, options),
         *_bulk_access(machine, options),
         *_turned_copies(machine, options),

@@ -56,6 +56,7 @@ from tilewright.targets.nvidia.tma.box_annotations import (
 )
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
 from tilewright.targets.nvidia.tma.launch_conditions import add_guards, index_guard
+from tilewright.targets.nvidia.tma.narrow_blocks import reshaped
 from tilewright.targets.nvidia.tma.recipes import expression_of
 from tilewright.targets.nvidia.tma_ops import (
     LeaveMapSlotOp,
@@ -293,7 +294,9 @@ def _extents_of(desc: SSAValue) -> Sequence[SSAValue]:
 def _feeds_product(value: SSAValue) -> bool:
     users = [use.operation for use in value.uses]
     return any(
-        isinstance(u, ProductOp) or (isinstance(u, PermutingOp) and _feeds_product(u.result))
+        isinstance(u, ProductOp)
+        or (isinstance(u, PermutingOp) and _feeds_product(u.result))
+        or ((made := reshaped(u)) is not None and _feeds_product(made))
         for u in users
     )
 
