@@ -74,6 +74,7 @@ def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
             leaves_open(options),
             loads_alone,
             options.num_warps,
+            not schedule or "epilogue tma" in schedule,
         ),
     )
 

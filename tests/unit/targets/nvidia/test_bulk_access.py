@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,6 +14,7 @@ from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.schedules import schedules
 from tilewright.frontend.devices import DevicePlacement
+from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.runtime.launch_numbers import fits
@@ -258,3 +260,17 @@ def test_rows_of_three_groups_say_what_a_launch_without_groups_lacks() -> None:
     with pytest.raises(NotPowerOfTwo) as refused:
         product.simulate[grid](*ragged, **blocks)
     assert "if a_row is a multiple of 8; or choose a power of two" in refused.value.hint
+
+
+def test_a_schedule_without_room_for_what_is_stored_leaves_heads_to_threads() -> None:
+    q, k, v, out = (whole(2, 3, 200, 64) for _ in range(4))
+    args = (q, k, v, out, *(s // 2 for s in q.strides[:3]), 3, 200, 0.125)
+    meta = {"BM": 128, "BN": 64, "D": 64, "MASKED": True}
+    given, _ = scheduled(attention, args, **meta, **ROLES)
+    text = str(schedule_of(find_kernel(given.module)))
+    assert "epilogue tma" in text
+    without = re.sub(r"; epilogue[^;]*", "", text)
+    for schedule, stores in ((text, True), (without, False)):
+        found, _ = scheduled(attention, args, **meta, schedule=schedule)
+        made = any("the copy engine makes the store" in remark for remark in found.remarks)
+        assert made is stores

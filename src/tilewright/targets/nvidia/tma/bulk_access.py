@@ -58,7 +58,9 @@ class BulkAccess(Pass):
     """The pass; see the module. `is_eager` rewrites every load that is a box.
 
     With `is_open` products that would get roles by default are rewritten where all of it may be,
-    but for one operand whose rows are gathered. With `loads_alone` stores stay as they are.
+    but for one operand whose rows are gathered. With `loads_alone` stores stay as they are, and
+    without `stores_heads` those of rows of a head or a batch: a schedule of the author's may leave
+    no room for what is stored whole.
     """
 
     machine: MachineModel = SM_90A
@@ -68,6 +70,7 @@ class BulkAccess(Pass):
     is_open: bool = False
     loads_alone: bool = False
     num_warps: int = 4
+    stores_heads: bool = True
     name = "bulk-access"
     after = (
         "select-tensor-maps",
@@ -80,7 +83,7 @@ class BulkAccess(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel."""
         kernel = find_kernel(module)
-        rewrite = _Rewrite(kernel, self.machine)
+        rewrite = _Rewrite(kernel, self.machine, self.stores_heads)
         is_asked = self._asks_for_roles(kernel)
         if not is_asked and self.is_open and large_product(kernel, self.machine) is not None:
             loads, stores = self._accesses(kernel, in_roles=True)
@@ -177,8 +180,9 @@ def _multiplies(loop: Operation) -> bool:
 class _Rewrite:
     """Rewrites the accesses of one kernel."""
 
-    def __init__(self, kernel: FuncOp, machine: MachineModel) -> None:
+    def __init__(self, kernel: FuncOp, machine: MachineModel, stores_heads: bool) -> None:
         self._kernel, self._copies = kernel, Copies(kernel, machine)
+        self._stores_heads = stores_heads
         self._remarks: list[str] = []
 
     def run(self, loads: Sequence[LoadOp], stores: Sequence[StoreOp]) -> bool:
@@ -189,6 +193,7 @@ class _Rewrite:
         copied = self._found("load", loads, self._copies.of_load)
         goes = bool(copied) or _has(self._kernel, DescriptorLoadOp)
         written = self._found("store", stores, self._copies.of_store) if goes else {}
+        written = self._with_room(written)
         for load, copy in copied.items():
             self._replace_load(load, copy)
         for store, copy in written.items():
@@ -201,6 +206,17 @@ class _Rewrite:
         if copies:
             _erase_dead(self._kernel)
         return bool(copies)
+
+    def _with_room(self, written: dict[StoreOp, Copy]) -> dict[StoreOp, Copy]:
+        """The stores without those of heads that take turns with others for shared memory."""
+        heads = [op for op, copy in written.items() if copy.has_single_dims()]
+        if not heads or (self._stores_heads and len(written) == 1):
+            return written
+        for op in heads:
+            text = f"{describe(op)}: the copy engine makes the store"
+            self._remarks = [remark for remark in self._remarks if not remark.startswith(text)]
+            self._remarks.append(f"{describe(op)}: the store stays plain: others take the room")
+        return {op: copy for op, copy in written.items() if op not in heads}
 
     def may_all(self, loads: Sequence[LoadOp], stores: Sequence[StoreOp]) -> bool:
         """Whether the engine may make each of these accesses."""

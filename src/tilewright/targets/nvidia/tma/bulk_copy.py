@@ -150,6 +150,10 @@ class Copy:
     recipe: TensorMapRecipe
     guards: tuple[LaunchGuard, ...]
 
+    def has_single_dims(self) -> bool:
+        """Whether the tensor has dims that the tile has not: a batch, a head."""
+        return len(self.plan.shape) > len(self.box.order)
+
 
 def _first_stop(kernel: FuncOp) -> str:
     """What in a kernel may order its loads with other programs, or may end one; '' without it."""
