@@ -25,7 +25,7 @@ from tilewright.schedule.protocol.check import check_protocol
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.support.errors import KernelFault, ProtocolBroken
 
-FEWEST = 75
+FEWEST = 79
 SIZES = 264, 136, 200
 TILE = {"M": 128, "N": 128, "K": 64, "GROUP": 2}
 

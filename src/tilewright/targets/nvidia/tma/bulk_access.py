@@ -17,6 +17,7 @@ the mask of a store are seen to be the same; produces T0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
@@ -192,8 +193,8 @@ class _Rewrite:
         """
         copied = self._found("load", loads, self._copies.of_load)
         goes = bool(copied) or _has(self._kernel, DescriptorLoadOp)
-        written = self._found("store", stores, self._copies.of_store) if goes else {}
-        written = self._with_room(written)
+        of_store = partial(self._of_store, num_stores=len(stores))
+        written = self._found("store", stores, of_store) if goes else {}
         for load, copy in copied.items():
             self._replace_load(load, copy)
         for store, copy in written.items():
@@ -207,16 +208,15 @@ class _Rewrite:
             _erase_dead(self._kernel)
         return bool(copies)
 
-    def _with_room(self, written: dict[StoreOp, Copy]) -> dict[StoreOp, Copy]:
-        """The stores without those of heads that take turns with others for shared memory."""
-        heads = [op for op, copy in written.items() if copy.has_single_dims()]
-        if not heads or (self._stores_heads and len(written) == 1):
-            return written
-        for op in heads:
-            text = f"{describe(op)}: the copy engine makes the store"
-            self._remarks = [remark for remark in self._remarks if not remark.startswith(text)]
-            self._remarks.append(f"{describe(op)}: the store stays plain: others take the room")
-        return {op: copy for op, copy in written.items() if op not in heads}
+    def _of_store(self, store: StoreOp, num_stores: int) -> Copy:
+        """How the engine makes a store, one of so many. *Raises*: Stays.
+
+        Rows of a head go alone: others, and rings of the author's, may leave no room for them.
+        """
+        copy = self._copies.of_store(store)
+        if copy.has_single_dims() and not (self._stores_heads and num_stores == 1):
+            raise Stays("others take the room in shared memory")
+        return copy
 
     def may_all(self, loads: Sequence[LoadOp], stores: Sequence[StoreOp]) -> bool:
         """Whether the engine may make each of these accesses."""
