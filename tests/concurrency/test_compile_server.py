@@ -22,6 +22,7 @@ from tilewright.compiler.framing import ANSWER, FrameBuffer, frame
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.program import Specialization
 from tilewright.runtime.ahead import JOBS, CompileJob, drop
+from tilewright.runtime.kernel import CompileStatistics
 from tilewright.support.errors import InternalError, StaticAssertionFailed
 from tilewright.support.options import CompileOptions
 
@@ -38,6 +39,12 @@ def fill(out_ptr, in_ptr, BLOCK: tl.constexpr):
 def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def no_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a server is worth it depends on how long kernels took before."""
+    monkeypatch.setattr(client, "STATISTICS", CompileStatistics())
 
 
 @pytest.fixture(autouse=True)
