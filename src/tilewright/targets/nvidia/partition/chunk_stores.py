@@ -6,8 +6,9 @@
       … the same for columns 64 through %stage1, 128 through %stage0, 192 through %stage1
 
 Asked for by `epilogue tma columns 64 buffers 2` of a schedule with roles. Each replica has stages
-of its own, which hold nothing else, so the last chunks of a tile go out while the role multiplies
-the next one; it waits for them where it ends. Where each chunk has a stage to itself, all are
+of its own, so the last chunks of a tile go out while the role multiplies the next one; it waits for
+them where it ends, or where stores begin that come behind all of these and may take their place.
+Where each chunk has a stage to itself, all are
 written at once, behind one wait and between two barriers. A block that is added to memory goes out
 whole, through one stage of its own: the role waits for it where it writes the next one. A store
 whose block is read or written elsewhere in the kernel is waited for where it stands, and so is one
@@ -156,7 +157,7 @@ class _Role:
         num = num_stages(len(_firsts(store, chunk)), self._chunking.epilogue)
         key = tile_type(smaller, smaller.result, len(shape_of(chunk))), num
         if key not in self._stages:
-            first = self._body.first_op
+            first = self._body.find_ancestor_op_in_block(store)
             assert first is not None
             made = [build(LocalAllocOp, (), [key[0]], location=store.location)]
             made += [made[0].clone() for _ in range(num - 1)]
@@ -166,12 +167,21 @@ class _Role:
         return self._stages[key]
 
     def end(self) -> None:
-        """Keep the stages until the last chunks have been read."""
-        last = self._body.last_op
-        assert last is not None
-        stages = [stage for tiles in self._stages.values() for stage in tiles]
-        if stages:
-            self._body.insert_op_before(_wait(0, last, stages), last)
+        """Give stages back where what stood in them has been read, to those of later stores."""
+        numbers = {op: number for number, op in enumerate(self._body.ops)}
+        firsts = [tiles[0].owner for tiles in self._stages.values()]
+        kept: dict[Operation, list[SSAValue]] = {}
+        for tiles in self._stages.values():
+            users = [
+                self._body.find_ancestor_op_in_block(u.operation) for t in tiles for u in t.uses
+            ]
+            last = max(numbers[user] for user in users if user is not None)
+            later = (op for op in firsts if isinstance(op, Operation) and numbers[op] > last)
+            end = min(later, key=numbers.__getitem__, default=self._body.last_op)
+            assert end is not None
+            kept.setdefault(end, []).extend(tiles)
+        for end, stages in kept.items():
+            self._body.insert_op_before(_wait(0, end, stages), end)
 
 
 def _firsts(store: Store, chunk: Attribute) -> list[tuple[int, int]]:
