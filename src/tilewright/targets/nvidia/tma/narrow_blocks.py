@@ -25,7 +25,11 @@ from tilewright.ir.edits import erase
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes, tile_of
-from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorStoreOp
+from tilewright.ops.descriptors.ir import (
+    DescriptorLoadOp,
+    DescriptorReduceOp,
+    DescriptorStoreOp,
+)
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.passes.tile_builder import TileBuilder
@@ -53,7 +57,7 @@ class NarrowBlocks(Pass):
         for op in tuple(kernel.walk()):
             if isinstance(op, DescriptorLoadOp):
                 narrowing.load(op)
-            elif isinstance(op, DescriptorStoreOp):
+            elif isinstance(op, DescriptorStoreOp | DescriptorReduceOp):
                 narrowing.store(op)
         drop_unused_maps(kernel)
 
@@ -109,8 +113,8 @@ class _Narrowing:
             erase(user)
         erase(op)
 
-    def store(self, op: DescriptorStoreOp) -> None:
-        """Store what a tile was before it was reshaped to the block."""
+    def store(self, op: DescriptorStoreOp | DescriptorReduceOp) -> None:
+        """Store, or add to memory, what a tile was before it was reshaped to the block."""
         reshape = op.src.owner
         if not isinstance(reshape, ReshapeOp):
             return
