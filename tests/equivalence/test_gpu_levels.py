@@ -20,7 +20,10 @@ from tilewright.targets.target import load_target
 _MOVING = ("reductions", "shapes", "matmul", "indexing", "control", "blocks", "memory")
 
 # Between the places of shared tiles and the barriers, warps are not ordered.
-_UNORDERED = ("place-shared", "place-barriers", "carry-phases", "count-rings", "release-late")
+_UNORDERED = (
+    *("place-shared", "place-barriers", "carry-phases", "count-rings", "release-late"),
+    "meet-at-barriers",
+)
 
 
 def of_families(names: tuple[str, ...], step: int) -> list[Case]:

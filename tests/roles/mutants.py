@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.attributes import integer_array, integers_of
@@ -91,6 +91,10 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
             yield name, lambda op, n=other.ring_name.data: _take_ring(op, n)
     if isinstance(op, RingFill):
         yield "behind the commit", _behind_the_block_but_one
+    if isinstance(op, RingWaitOp) and op.meets is None:
+        yield "at a barrier", lambda op: op.properties.update(meets=UnitAttr())
+    elif isinstance(op, RingWaitOp):
+        yield "in front of the commit", _in_front_of_the_commit
     if isinstance(op, RingReleaseOp) and op.condition is not None:
         yield "without its condition", _without_condition
         yield "under the other condition", _other_condition
@@ -310,6 +314,18 @@ def _fence_before(op: Operation) -> Operation | None:
     while before is not None and not isinstance(before, FenceAsyncSharedOp):
         before = before.prev_op
     return before
+
+
+def _in_front_of_the_commit(op: Operation) -> None:
+    """Let replicas meet before they have filled what they wait for."""
+    assert isinstance(op, RingWaitOp)
+    around = [
+        use.operation for use in op.ring_of().result.uses if use.operation.parent is op.parent
+    ]
+    commit = next(other for other in around if isinstance(other, RingCommitOp))
+    op.detach()
+    assert commit.parent is not None
+    commit.parent.insert_op_before(op, commit)
 
 
 def _in_front_of_the_fence(op: Operation) -> None:

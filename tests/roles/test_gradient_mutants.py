@@ -27,13 +27,11 @@ from tilewright.support.errors import KernelFault, ProtocolBroken
 
 CASE = GRADIENTS[0]
 FEWEST = 230
-SPARE = {"dropped ttng.fence_async_shared": 1, "dropped ttg.barrier": 1}
+SPARE = {"dropped ttng.fence_async_shared": 1}
 """What other things order as well.
 
-The barrier stands between reads of what conversions exchange and the sums of gradients, which have
-the same bytes: each warp reads them before it commits its part of what replicas show each other,
-and waits for the parts of all behind that. The fence shows the bytes that conversions exchange;
-the engine reads them only as sums, which threads write later and another fence shows.
+The fence shows the bytes that conversions exchange; the engine reads them only as sums, which
+threads write later and another fence shows.
 """
 LAUNCHES = [
     Launch({9: 64 * steps, 10: 64 * steps}, (program, 0, 0), (2, 1, 1))

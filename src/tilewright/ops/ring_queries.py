@@ -1,12 +1,12 @@
-"""Which rings a kernel has, which of them lie in one memory, and which tiles are their slots."""
+"""Which rings a kernel has, which lie in one memory, which tiles are slots, and who meets there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
-from tilewright.ops.rings import RingOp
+from tilewright.ops.rings import RingOp, RingWaitOp
 
 
 def rings_of(kernel: Operation) -> tuple[RingOp, ...]:
@@ -26,3 +26,8 @@ def rings_by_memory(rings: Iterable[RingOp]) -> list[list[RingOp]]:
     for ring in rings:
         found.setdefault(ring.memory, []).append(ring)
     return list(found.values())
+
+
+def meetings_in(body: Block) -> list[RingWaitOp]:
+    """The waits of a role at a barrier of all its replicas."""
+    return [op for op in body.walk() if isinstance(op, RingWaitOp) and op.meets is not None]

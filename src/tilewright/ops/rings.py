@@ -23,7 +23,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.effects import Effect, Resource, update
+from tilewright.ir.effects import Effect, Order, Resource, update
 from tilewright.ir.encoding import SharedType, layout_of, shared_tile
 from tilewright.ir.op import SharedViewOp, TileOp
 from tilewright.ir.types import i1, i32, storage_bytes
@@ -202,13 +202,22 @@ class RingCommitOp(SlotAccess):
 
 @irdl_op_definition
 class RingWaitOp(_RingEntry):
-    """Wait until slot `slot` is full for the time `fill` (from 0); its tiles."""
+    """Wait until slot `slot` is full for the time `fill` (from 0); its tiles.
+
+    With `meets` all replicas of the role come here once for each fill, right after their commits
+    of it, and wait at a barrier of their own: then it is full.
+    """
 
     name = "ttg.ring_wait"
     IS_TO_FILL: ClassVar[bool] = False
     ring = operand_def(RingType)
     position = var_operand_def()
+    meets = opt_prop_def(UnitAttr)
     tiles = var_result_def(SharedType)
+
+    def effects(self) -> tuple[Effect, ...]:
+        """Where all replicas come they order what their own warps have done."""
+        return (*super().effects(), *(() if self.meets is None else (Order.BARRIER,)))
 
     def is_of_one_thread(self) -> bool:
         """Where nobody looks at the slot: it says that others have come."""

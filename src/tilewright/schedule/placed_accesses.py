@@ -84,6 +84,8 @@ class PlacedAccesses:
 
     def _found(self, op: Operation) -> Iterator[PlacedStep]:
         if orders_roles(op):
+            # Replicas that meet order what their own warps have done, too.
+            yield from (step for step in shared_steps(op) if step is Order.BARRIER)
             return
         for step in shared_steps(op):
             if not isinstance(step, SharedAccess):

@@ -11,6 +11,7 @@ from tilewright.codegen.simt.partition import Partition
 from tilewright.ir.effects import Access, Allocation, Effect, Extent, Resource, own_effects
 from tilewright.ir.op import OneThreadOp
 from tilewright.ir.regions import is_control_flow
+from tilewright.ops.ring_queries import meetings_in
 from tilewright.ops.rings import RingAccess
 from tilewright.ops.roles import RolesOp, TurnOp
 from tilewright.support.dataclass import dataclass
@@ -22,11 +23,13 @@ _FIRST_BARRIER = 1  # Barrier 0 is where the whole cta meets before the roles pa
 class Allotment:
     """The partition of each role, and the barrier of the first replica of each of its turns.
 
-    `turns` are by the number of the role and the name of the turns.
+    `turns` are by the number of the role and the name of the turns. `meetings` are the barriers at
+    which all replicas of a role wait for a fill, by the name of the ring.
     """
 
     partitions: tuple[Partition, ...]
     turns: Mapping[tuple[int, str], int]
+    meetings: Mapping[str, int]
 
     @property
     def cta_warps(self) -> int:
@@ -41,6 +44,7 @@ def allot(op: RolesOp) -> Allotment:
     warp, barrier = 0, _FIRST_BARRIER
     partitions: list[Partition] = []
     turns: dict[tuple[int, str], int] = {}
+    meetings: dict[str, int] = {}
     for number, (role, body) in enumerate(zip(roles, op.bodies, strict=True)):
         part = Partition(
             cta_warps,
@@ -58,13 +62,21 @@ def allot(op: RolesOp) -> Allotment:
         for name in turn_names(body.block) if role.replicas > 1 else ():
             turns[number, name] = barrier
             barrier += role.replicas
-    return Allotment(tuple(partitions), turns)
+        for name in meeting_names(body.block):
+            meetings[name] = barrier
+            barrier += 1
+    return Allotment(tuple(partitions), turns, meetings)
 
 
 def turn_names(body: Block) -> list[str]:
     """What the replicas of a role take turns at, in the order of the text."""
     found = (op for op in body.walk() if isinstance(op, TurnOp))
     return list(dict.fromkeys(op.turns.data for op in found))
+
+
+def meeting_names(body: Block) -> list[str]:
+    """The rings for whose fills the replicas of a role wait at a barrier of them all."""
+    return list(dict.fromkeys(op.ring_of().ring_name.data for op in meetings_in(body)))
 
 
 def runs_in_one_thread(body: Block) -> bool:

@@ -16,10 +16,11 @@ from tilewright.ir.encoding import SharedType
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import cluster_of
-from tilewright.ops.ring_queries import rings_of
+from tilewright.ops.ring_queries import meetings_in, rings_of
 from tilewright.ops.rings import RingOp, RingWaitOp
 from tilewright.ops.roles import ClusterWaitOp, RolesOp, TurnOp, find_roles
 from tilewright.ops.staging import LocalAllocOp
+from tilewright.schedule.partition.meet_at_barriers import meeting_problem
 from tilewright.schedule.protocol.broken import broken, ring_name
 from tilewright.schedule.protocol.check_memory import check_shared_memory
 from tilewright.schedule.protocol.check_slots import check_slots
@@ -44,6 +45,7 @@ def check_protocol(kernel: FuncOp, machine: MachineModel) -> None:
     rings = rings_of(kernel)
     _check_registers(roles, machine)
     _check_barriers(roles, machine)
+    _check_meetings(roles)
     _check_places(kernel, roles, rings)
     check_slots(roles, rings)
     check_shared_memory(roles, rings)
@@ -110,9 +112,20 @@ def _check_barriers(roles: RolesOp, machine: MachineModel) -> None:
         turns = (op for op in region.block.walk() if isinstance(op, TurnOp))
         names = {op.turns.data for op in turns}
         count += role.replicas * (1 + (len(names) if role.replicas > 1 else 0))
+        count += len({wait.ring_of() for wait in meetings_in(region.block)})
         if count > machine.num_barriers:
             what = f"its turns and replicas make {count} barriers of {machine.num_barriers}"
             raise broken(role.name, what, roles)
+
+
+def _check_meetings(roles: RolesOp) -> None:
+    """Replicas that meet to wait for a fill have all come to it, and filled it before."""
+    for role, region in zip(roles.described(), roles.bodies, strict=True):
+        for wait in meetings_in(region.block):
+            problem = meeting_problem(wait.ring_of())
+            if problem:
+                what = f"ring {ring_name(wait.ring_of())}: waits at a barrier, and {problem}"
+                raise broken(role.name, what, wait)
 
 
 @dataclass(frozen=True)

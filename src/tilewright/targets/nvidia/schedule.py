@@ -17,6 +17,7 @@ from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts, DecideLayouts, VerifyLayouts
 from tilewright.schedule.partition.compute_late import ComputeLate
+from tilewright.schedule.partition.meet_at_barriers import MeetAtBarriers
 from tilewright.schedule.partition.release_late import ReleaseLate
 from tilewright.schedule.partition.ring_counters import CountRings
 from tilewright.schedule.partition.wait_in_loops import WaitInLoops
@@ -48,6 +49,7 @@ from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.fit_rings import FitRings
 from tilewright.targets.nvidia.partition.form import FormRoles
 from tilewright.targets.nvidia.partition.form_clusters import FormClusters
+from tilewright.targets.nvidia.partition.join_barriers import JoinBarriers
 from tilewright.targets.nvidia.partition.persistence import DecidePersistence
 from tilewright.targets.nvidia.partition.stage_channels import StageChannels
 from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
@@ -99,7 +101,10 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         CarryPhases(),
         CountRings(),
         ReleaseLate(),
+        # A barrier waits without a bound, and a wait with one says what it is for.
+        *(() if options.deadlock_seconds else (MeetAtBarriers(),)),
         InsertSharedBarriers(),
+        JoinBarriers(),
         CheckProtocol(machine),
         *_for_debugging(options),
     )

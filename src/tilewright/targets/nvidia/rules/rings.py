@@ -141,6 +141,10 @@ def _wait(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> None:
     fn, ring = ctx.fn, op.ring_of()
     if len(op.position) != 2:
         raise InternalError(f"{op.name} on ring {ring.ring_name.data} has no slot")
+    if isinstance(op, RingWaitOp) and op.meets is not None:
+        _meet(ctx, op)
+        _give_views(ctx, op)
+        return
     slot, fill = op.position
     phase = ctx.value(fill)
     side = 0
@@ -153,6 +157,21 @@ def _wait(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> None:
     give_up = giving_up(fn, op, ctx.value(slot), phase)
     with _where_it_matters(ctx, op):
         wait_parity(fn, barrier, parity, f", !tw.ring {node}", give_up)
+    _give_views(ctx, op)
+
+
+def _meet(ctx: SimtContext, op: RingWaitOp) -> None:
+    """Wait for all replicas of the role, each of which has filled its part."""
+    roles, number = _role_of(op)
+    allotted = ctx.allotment(roles)
+    part = allotted.partitions[number]
+    barrier = allotted.meetings[op.ring_of().ring_name.data]
+    ctx.target.barrier(ctx.fn, str(barrier), part.replicas * part.warps * _LANES)
+
+
+def _give_views(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> None:
+    """The tiles of the slot of a wait."""
+    fn, ring, slot = ctx.fn, op.ring_of(), op.position[0]
     for tile, view in zip(ring.tiles, op.results, strict=True):
         assert isinstance(tile.type, SharedType)
         step = fn.value(f"mul nuw nsw i32 {ctx.value(slot)}, {slot_bytes(tile.type)}")
