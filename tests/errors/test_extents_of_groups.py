@@ -1,4 +1,4 @@
-"""Tiles of three times a power of two: shared by groups of warps, and refused elsewhere."""
+"""Tiles of multiples of 16: shared by groups of warps, and refused elsewhere."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ def add_one(x, BLOCK: tl.constexpr):
 
 
 def test_a_program_without_groups_has_no_such_tile(golden: Golden) -> None:
-    x = np.zeros(192, np.float32)
-    for groups in (0, 1, 2):
-        with pytest.raises(NotPowerOfTwo) as caught:
-            add_one.simulate[(1,)](x, BLOCK=192, num_consumer_groups=groups)
+    with pytest.raises(NotPowerOfTwo) as caught:
+        add_one.simulate[(1,)](np.zeros(192, np.float32), BLOCK=192, num_consumer_groups=0)
     golden("golden/tile_of_192_without_groups", positionless(caught.value, add_one))
 
 
-def test_tiles_that_the_groups_do_not_share_are_refused(golden: Golden) -> None:
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_tiles_that_the_groups_do_not_share_are_refused(groups: int, golden: Golden) -> None:
     with pytest.raises(NotPowerOfTwo) as caught:
-        add_one.simulate[(1,)](np.zeros(192, np.float32), BLOCK=192, num_consumer_groups=3)
+        add_one.simulate[(1,)](np.zeros(192, np.float32), BLOCK=192, num_consumer_groups=groups)
     golden("golden/tile_of_192_without_products", positionless(caught.value, add_one))
 
 
@@ -39,15 +38,74 @@ def test_a_cpu_has_no_groups() -> None:
         add_one[(1,)](np.zeros(192, np.float32), BLOCK=192, num_consumer_groups=3)
 
 
-@pytest.mark.parametrize("rows", [24, 96, 320, 576, 80])
-def test_only_three_times_a_power_of_two_is_shared(rows: int) -> None:
-    """96 rows are 32 for each group, fewer than a product of a warp group has."""
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (24, "dimension 24 of `block_shape` is not a power of two"),
+        (96, "32 rows of a product are no multiple of 64"),
+        (320, "are not shared by 3 replicas"),
+        (80, "are not shared by 3 replicas"),
+    ],
+)
+def test_rows_are_shared_by_64_for_each_group(rows: int, reason: str) -> None:
     case = gemm_case(gemm, 200, 64, 64, f"gemm-{rows}", M=rows)
-    with pytest.raises(NotPowerOfTwo):
+    with pytest.raises(NotPowerOfTwo) as caught:
+        lower_for_gpu(case, None, num_consumer_groups=3)
+    assert reason in str(caught.value)
+
+
+def test_columns_are_a_multiple_of_16() -> None:
+    case = gemm_case(gemm, 128, 192, 64, "gemm-columns", M=192, N=200)
+    with pytest.raises(NotPowerOfTwo, match="dimension 200 of `block_shape`"):
         lower_for_gpu(case, None, num_consumer_groups=3)
 
 
-def test_columns_are_not_shared() -> None:
-    case = gemm_case(gemm, 128, 192, 64, "gemm-columns", M=192, N=192)
-    with pytest.raises(NotPowerOfTwo):
-        lower_for_gpu(case, None, num_consumer_groups=3)
+@tilewright.jit
+def sorted_rows(x, y, out, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    left = tl.make_tensor_descriptor(x, [M, n], [n, 1], [M, K])
+    right = tl.make_tensor_descriptor(y, [N, n], [n, 1], [N, K])
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, n, K):
+        acc = tl.dot(left.load([0, start]), right.load([0, start]).T, acc)
+    places = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + places, tl.sort(acc, 1))
+
+
+def test_what_moves_elements_by_halves_takes_powers_of_two(golden: Golden) -> None:
+    x, y = (np.zeros((rows, 64), np.float16) for rows in (128, 80))
+    out = np.zeros((128, 80), np.float32)
+    with pytest.raises(NotPowerOfTwo) as caught:
+        sorted_rows.simulate[(1,)](x, y, out, 64, M=128, N=80, K=64, num_consumer_groups=2)
+    golden("golden/sort_of_80", positionless(caught.value, sorted_rows))
+
+
+def test_rows_of_bytes_are_a_multiple_of_32() -> None:
+    x, y = (np.zeros((rows, 160), np.int8) for rows in (128, 64))
+    out = np.zeros((128, 64), np.int32)
+    with pytest.raises(NotPowerOfTwo, match="rows of 80 bytes are no multiple of 32"):
+        bytes_of(x, y, out, 80)
+
+
+def bytes_of(x: np.ndarray, y: np.ndarray, out: np.ndarray, depth: int) -> None:
+    """A product of bytes, by two groups."""
+    sizes = {"M": 128, "N": 64, "K": depth, "num_consumer_groups": 2}
+    product_of_bytes.simulate[(1,)](x, y, out, x.shape[1], **sizes)
+
+
+@tilewright.jit
+def product_of_bytes(x, y, out, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    acc = tl.zeros((M, N), tl.int32)
+    for start in range(0, n, K):
+        left = tl.load(x + i[:, None] * n + (start + k)[None, :])
+        right = tl.load(y + j[:, None] * n + (start + k)[None, :])
+        acc = tl.dot(left, right.T, acc)
+    tl.store(out + i[:, None] * N + j[None, :], acc)
+
+
+def test_rows_of_96_bytes_are_multiplied() -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-5, 6, (rows, 192), np.int8) for rows in (128, 64))
+    out = np.zeros((128, 64), np.int32)
+    bytes_of(x, y, out, 96)
+    np.testing.assert_array_equal(out, x.astype(np.int32) @ y.astype(np.int32).T)

@@ -7,6 +7,7 @@ import pytest
 from tilewright.layout.access import Access
 from tilewright.layout.build import (
     coalesced,
+    mma_accumulator,
     mma_operand,
     shared_linear,
     shared_row,
@@ -82,3 +83,20 @@ def test_a_row_is_written_in_vectors() -> None:
     layout = coalesced((128,), (0,), 4, 32, 1)
     access = plan_access(layout, shared_row((128,), 4), 4, matrices=False)
     assert {len(group) for group in access.passes[0]} == {4}
+
+
+@pytest.mark.parametrize("columns", [48, 80, 176])
+@pytest.mark.parametrize("whole_rows", [64, 128])
+def test_sums_of_odd_columns_are_turned_as_matrices(columns: int, whole_rows: int) -> None:
+    sums = mma_accumulator((64, columns), (4, 1))
+    access = plan_access(sums, shared_swizzled((whole_rows, columns), 2, 128, (0, 1)), 2)
+    assert access.kind == "transposed_matrix"
+    assert len(access.passes[0]) == columns // 16 and len(access.passes[0][0]) == 8
+    moved = sorted(register for group in access.passes[0] for register in group)
+    assert moved == list(range(columns // 2))
+
+
+def test_sums_of_odd_columns_are_written_by_panels_of_rows() -> None:
+    sums = mma_accumulator((64, 80), (4, 1))
+    access = plan_access(sums, shared_swizzled((64, 80), 2, 32, (1, 0)), 2)
+    assert access.kind == "matrix" and len(access.passes[0]) == 5

@@ -18,6 +18,7 @@ from tilewright.layout.access import (
     log2,
 )
 from tilewright.layout.atoms import AtomView, atom_view
+from tilewright.layout.digits import positions
 from tilewright.layout.linear import LinearLayout
 from tilewright.support.errors import LayoutError
 
@@ -50,14 +51,25 @@ def plan_access(
 
 
 def _order(view: AtomView, shared: LinearLayout, element_bytes: int) -> Order | None:
-    """The order of a shared tile; None where it is not one atom of the shape.
+    """The order of a shared tile; None where it is neither one atom of the shape nor a row of them.
 
     Rows of a larger tile lie as they do there: their coordinates are the same numbers.
     """
-    if shared.atom[1:] != view.atom[1:] or shared.atom != shared.shape or view.num_copies > 1:
+    is_atom = shared.atom == shared.shape and view.num_copies == 1
+    if shared.atom[1:] != view.atom[1:] or not (is_atom or _follow(view, shared)):
         return None
     low = min(log2(VECTOR_BYTES // element_bytes), len(shared.columns))
     return Order(shared.columns, 0, low)
+
+
+def _follow(view: AtomView, shared: LinearLayout) -> bool:
+    """Whether the copies of a shape's atom lie one behind the other in a shared tile."""
+    if shared.atom != view.atom:
+        return False
+    order = shared.repeat_order
+    copies = list(positions(range(len(view.counts)), view.counts))
+    there = list(positions(order, shared.repeats))[: len(copies)]
+    return copies == there
 
 
 def _kinds(view: AtomView, element_bytes: int) -> tuple[AccessKind, ...]:

@@ -115,7 +115,7 @@ def check_shape(
 ) -> tuple[int, ...]:
     """`shape` if it is a legal tile shape: powers of two, at most 2^20 elements.
 
-    Where three `groups` of warps share the rows of tiles, three times a power of two is one, too.
+    Where `groups` of warps share the products of tiles, multiples of 16 are extents, too.
     """
     numel = 1
     for index, extent in enumerate(shape):

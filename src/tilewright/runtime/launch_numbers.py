@@ -271,7 +271,7 @@ def plainer_kernels(
 ) -> list[_Kernel]:
     """The kernels of `plainer_options` up to the first that fits the launch; `made` makes them.
 
-    *Raises*: what `made` does. An author's 192 rows are a tile for three groups alone, so the
+    *Raises*: what `made` does. Tiles of 80 or 192 rows are for groups alone, so the
     error says what of the launch leaves no groups.
     """
     kernels: list[_Kernel] = []
@@ -294,7 +294,7 @@ def _needed_for_groups(
     left = [guard.text for guard in launch_guards(metadata) if not guard.holds(words, grid)]
     demands = " and ".join(dict.fromkeys(filter(None, left))) or "its sizes are smaller"
     return (
-        "three groups of warps share such a tile where the copy engine loads, which it does not in "
+        "groups of warps share such a tile where the copy engine loads, which it does not in "
         f"this launch: it would if {demands}; or choose a power of two"
     )
 

@@ -13,7 +13,7 @@ from tilewright.support.errors import (
     NotPowerOfTwo,
     ShapeMismatch,
 )
-from tilewright.support.tile_extents import is_power_of_two, is_shared_by_three
+from tilewright.support.tile_extents import is_extent_of_groups
 
 MAX_RANK = 5
 _ALIGNMENT_BYTES = 16
@@ -127,7 +127,7 @@ class TensorDescriptor:
 
     def _check_block(self, size_bytes: int) -> None:
         for extent in self.block_shape:
-            if not (is_power_of_two(extent) or is_shared_by_three(extent)):
+            if not is_extent_of_groups(extent):
                 raise NotPowerOfTwo(
                     f"TensorDescriptor: {extent} in `block_shape` is not a power of two",
                     argument="block_shape",

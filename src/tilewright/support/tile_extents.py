@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-_THREE = 3
-_LEAST_ROWS = 16
-"""Of a part. Source: PTX ISA 8.8, 9.7.14.5: the rows of a warp in a matrix product."""
+_STEP = 16
+"""Rows, columns and depths of a product of warp groups. Source: PTX ISA 8.8, 9.7.15.5: 64 rows are
+16 for each warp; columns count by 8, depths of 16-bit elements by 16."""
 
 
 def is_power_of_two(extent: int) -> bool:
@@ -12,11 +12,11 @@ def is_power_of_two(extent: int) -> bool:
     return extent > 0 and extent & (extent - 1) == 0
 
 
-def is_shared_by_three(extent: int) -> bool:
-    """Whether an extent is three times a power of two that a product has as rows."""
-    return extent % (_THREE * _LEAST_ROWS) == 0 and is_power_of_two(extent // _THREE)
+def is_extent_of_groups(extent: int) -> bool:
+    """Whether groups of warps multiply tiles of an extent."""
+    return is_power_of_two(extent) or (extent > 0 and extent % _STEP == 0)
 
 
 def is_tile_extent(extent: int, groups: int = 0) -> bool:
-    """Whether tiles have an extent, where so many `groups` of warps share their rows."""
-    return is_power_of_two(extent) or (groups == _THREE and is_shared_by_three(extent))
+    """Whether tiles have an extent, where so many `groups` of warps share their products."""
+    return is_power_of_two(extent) or (groups > 0 and is_extent_of_groups(extent))

@@ -108,3 +108,14 @@
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
+
+// -----
+
+// CHECK: PlanRefused: error[PlanRefused]: dot(): the plan `wgmma 64x136x16, warps 4x1, a shared, b shared` is refused: 136 columns end inside of a panel of 16
+"builtin.module"() ({
+  "tt.func"() <{function_type = (tensor<64x64xf16>, tensor<64x272xf16>, tensor<64x272xf32>) -> (), sym_name = "k"}> ({
+  ^bb0(%a: tensor<64x64xf16>, %b: tensor<64x272xf16>, %c: tensor<64x272xf32>):
+    %p = "tt.dot"(%a, %b, %c) {tw.product = #tw.product<"wgmma 64x136x16, warps 4x1, a shared, b shared">} : (tensor<64x64xf16>, tensor<64x272xf16>, tensor<64x272xf32>) -> tensor<64x272xf32>
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()

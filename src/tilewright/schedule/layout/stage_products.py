@@ -12,8 +12,9 @@ from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear, shared_swizzled
+from tilewright.ops.channels import GetOp, PutPartOp
 from tilewright.ops.matmul.ir import ProductOp
-from tilewright.ops.staging import LaidOutDotOp
+from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.layout.anchors import fastest_dim
 
 Stage = Callable[[SSAValue, SharedType], SSAValue]
@@ -54,16 +55,26 @@ def for_single_warps(value: SSAValue, k_dim: int) -> SharedType:
 
 def _for_wgmma(value: SSAValue, k_dim: int) -> SharedType:
     """An operand of wgmma, which reads 16-bit ones along either dim and others along K alone."""
-    fast = fastest_dim(layout_of(value.type)) if storage_bytes(value.type) == 2 else k_dim
+    if storage_bytes(value.type) != 2:
+        return _swizzled(value, k_dim)
+    fast = fastest_dim(layout_of(value.type))
+    if _is_gathered(value):
+        # Threads write it, and matrices turn as they are written.
+        fast = max((fast, 1 - fast), key=lambda dim: _swizzle_bytes(value, dim))
     return _swizzled(value, fast)
+
+
+def _swizzle_bytes(value: SSAValue, fast: int) -> int:
+    """The most bytes that rows along a dim are swizzled by."""
+    row_bytes = shape_of(value.type)[fast] * storage_bytes(value.type)
+    # Rows of 16 bytes are what the instruction calls no swizzle.
+    return next(swizzle for swizzle in (128, 64, 32, 16) if row_bytes % swizzle == 0)
 
 
 def _swizzled(value: SSAValue, fast: int, rotation: int = 0) -> SharedType:
     """A tile in shared memory whose rows along `fast` are swizzled as tensor cores read them."""
     size, shape = storage_bytes(value.type), shape_of(value.type)
-    span = shape[fast] * size
-    # Rows of 16 bytes are what the instruction calls no swizzle.
-    swizzle = next(s for s in (128, 64, 32, 16) if span % s == 0)
+    swizzle = _swizzle_bytes(value, fast)
     layout = shared_swizzled(shape, size, swizzle, (fast, 1 - fast), rotation)
     return shared_tile(element_of(value.type), layout)
 
@@ -73,3 +84,13 @@ def _row_by_row(value: SSAValue, k_dim: int) -> SharedType:
     shape = shape_of(value.type)
     layout = shared_linear(shape, tuple(reversed(range(len(shape)))))
     return shared_tile(element_of(value.type), layout)
+
+
+def _is_gathered(value: SSAValue) -> bool:
+    """Whether replicas write parts of a tile for each other, as they like it to lie."""
+    owner = value.owner
+    while isinstance(owner, ConvertLayoutOp):
+        owner = owner.src.owner
+    if not isinstance(owner, GetOp):
+        return False
+    return any(isinstance(use.operation, PutPartOp) for use in owner.channel.uses)

@@ -21,6 +21,7 @@ from tilewright.ir.op import AccumulatingOp
 from tilewright.ir.passes import Pass
 from tilewright.ir.plans import REGISTERS, SHARED, ProductAttr, ProductPlan
 from tilewright.ir.regions import sources_of
+from tilewright.layout.digits import power_of_two_part
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
@@ -35,6 +36,9 @@ WARP_GROUP = WGMMA.warps
 """The warps that issue a wgmma together."""
 # Registers of a thread beside the sums of a wgmma. Source: ptxas 13.0, 154 for 64x256 of f32.
 _BESIDE_SUMS = 26
+# Of a row of a panel of an operand; of the elements that wgmma reads along either dim. Source: PTX
+# ISA 8.8, 9.7.15.5.1, "Swizzling Modes" and "Matrix-descriptor format".
+_PANEL_BYTES, _TRANSPOSED_BYTES = 128, 2
 _FLOAT8 = (ir.f8e4m3fn, ir.f8e5m2)
 
 
@@ -98,7 +102,8 @@ def plan_product(
         return _by_threads(num_warps, f"no matrix instruction takes {dtypes_of(op)}")
     reason = _no_wgmma(machine, num_warps, (rows, columns, depth), step)
     if not reason:
-        plan = _wgmma(num_warps, (rows, columns), step, most_columns(op, machine))
+        most, panel = most_columns(op, machine), panel_columns(op)
+        plan = _wgmma(num_warps, (rows, columns), step, most, panel)
         return replace(plan, a=REGISTERS) if is_computed and _stays(op, plan) else plan
     if rows % MMA.rows or columns % MMA.column_step or depth % step or not machine.has_mma:
         return _by_threads(num_warps, f"{rows}x{columns}x{depth} is no multiple of 16x8x{step}")
@@ -188,7 +193,22 @@ def most_columns(op: ProductOp, machine: MachineModel) -> int:
     return min(WGMMA.max_columns, sums // WGMMA.rows // MMA.column_step * MMA.column_step)
 
 
-def _wgmma(num_warps: int, extents: tuple[int, int], step: int, most: int) -> ProductPlan:
+def panel_columns(op: ProductOp) -> int:
+    """The columns of a panel of B in shared memory; 1 where its rows lie along the summed dim."""
+    size = ir.storage_bytes(op.b.type)
+    if size != _TRANSPOSED_BYTES:
+        return 1
+    return min(_PANEL_BYTES // size, power_of_two_part(ir.shape_of(op.b.type)[-1]))
+
+
+def are_whole_panels(columns: int, panel: int) -> bool:
+    """Whether instructions of so many columns start and end where panels do, or inside of one."""
+    return columns % panel == 0 or panel % columns == 0
+
+
+def _wgmma(
+    num_warps: int, extents: tuple[int, int], step: int, most: int, panel: int
+) -> ProductPlan:
     rows, columns = extents
     down, across = _share_groups(num_warps, rows)
     width = columns // across
@@ -197,7 +217,7 @@ def _wgmma(num_warps: int, extents: tuple[int, int], step: int, most: int) -> Pr
     widest = next(
         n
         for n in range(limit, 0, -MMA.column_step)
-        if width % n == 0 and (across == 1 or n & (n - 1) == 0)
+        if width % n == 0 and (across == 1 or n & (n - 1) == 0) and are_whole_panels(n, panel)
     )
     shape = (WGMMA.rows, widest, step)
     return ProductPlan("wgmma", shape, (WARP_GROUP * down, across), SHARED, SHARED)

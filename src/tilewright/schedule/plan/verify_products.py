@@ -20,7 +20,13 @@ from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
-from tilewright.schedule.plan.products import dtypes_of, instruction_depth, plan_product
+from tilewright.schedule.plan.products import (
+    are_whole_panels,
+    dtypes_of,
+    instruction_depth,
+    panel_columns,
+    plan_product,
+)
 from tilewright.support.errors import PlanRefused
 
 
@@ -59,7 +65,11 @@ def _wgmma(op: ProductOp, plan: ProductPlan, machine: MachineModel) -> str:
         return f"wgmma has at most {WGMMA.max_columns} columns"
     if across > 1 and plan.columns & (plan.columns - 1):
         return f"warp groups side by side take powers of two of columns, not {plan.columns}"
-    return _matrix(op, plan, (WGMMA.rows, WGMMA.column_step), WGMMA.rows * down // WGMMA.warps)
+    reason = _matrix(op, plan, (WGMMA.rows, WGMMA.column_step), WGMMA.rows * down // WGMMA.warps)
+    panel = panel_columns(op)
+    if not reason and not are_whole_panels(plan.columns, panel):
+        return f"{plan.columns} columns end inside of a panel of {panel}"
+    return reason
 
 
 def _mma(op: ProductOp, plan: ProductPlan, machine: MachineModel) -> str:

@@ -225,7 +225,7 @@ def test_tiles_of_any_extent_are_pipelined_or_left_alone(
 ) -> None:
     """The surface refuses such tiles, and what is below must not."""
     monkeypatch.setattr(arguments, "is_tile_extent", lambda extent, _: extent > 0)
-    monkeypatch.setattr(form, "require_extents", lambda _: None)
+    monkeypatch.setattr(form, "require_extents", lambda *_: None)
     rows, columns, depth = shape
     a, b = halves(1, rows, 3 * depth), halves(2, 3 * depth, columns)
     out = np.zeros((rows, columns), np.float32)

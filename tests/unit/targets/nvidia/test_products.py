@@ -197,7 +197,7 @@ def test_few_columns_are_read_in_either_order(
 def any_extent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of any extent, which the surface refuses and what is below must not."""
     monkeypatch.setattr(arguments, "is_tile_extent", lambda extent, _: extent > 0)
-    monkeypatch.setattr(form, "require_extents", lambda _: None)
+    monkeypatch.setattr(form, "require_extents", lambda *_: None)
 
 
 UNEVEN = [

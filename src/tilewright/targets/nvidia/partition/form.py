@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType, layout_of
-from tilewright.ir.locations import describe, span_of
+from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule import Epilogue, Role, Schedule
@@ -28,7 +28,6 @@ from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
-from tilewright.ops.roles import role_around
 from tilewright.passes.persist import tile_loops, undo
 from tilewright.schedule.partition.form_roles import (
     form_roles,
@@ -44,9 +43,9 @@ from tilewright.schedule.partition.tasks import has_tasks, refused_tasks
 from tilewright.schedule.plan.anchors import name_anchors, require_anchors
 from tilewright.schedule.plan.verify_schedule import require_legal
 from tilewright.support.dataclass import dataclass, replace
-from tilewright.support.errors import NotPowerOfTwo, UnsupportedLayout
-from tilewright.support.tile_extents import is_power_of_two
+from tilewright.support.errors import UnsupportedLayout
 from tilewright.targets.nvidia.partition.copied_loads import first_problem, why_not_copied
+from tilewright.targets.nvidia.partition.extents import require_extents
 from tilewright.targets.nvidia.partition.keep_order import keep_order, makes_maps
 from tilewright.targets.nvidia.partition.landed import part_landed, swizzled_rows
 from tilewright.targets.nvidia.partition.overlap_guards import overlap_guards
@@ -80,7 +79,7 @@ class FormRoles(Pass):
         """Rewrite the kernel."""
         kernel = find_kernel(module)
         self._form(kernel)
-        require_extents(kernel)
+        require_extents(kernel, partition_remarks(kernel))
 
     def _form(self, kernel: FuncOp) -> None:
         schedule = schedule_of(kernel)
@@ -160,29 +159,6 @@ def sharing_rows(schedule: Schedule, refused: Refused) -> Schedule:
     reason = f"replicas share rows of tiles: {refused.reason}"
     reasons = (*schedule.reasons, reason)
     return replace(schedule, roles=roles, channels=channels, reasons=reasons)
-
-
-def require_extents(kernel: FuncOp) -> None:
-    """Hold tiles in registers to powers of two: those of three groups were shared by them.
-
-    *Raises*: NotPowerOfTwo with the first op that makes another one, and why it stayed whole.
-    """
-    for op in kernel.walk():
-        # A slot may have any number of rows: the groups read theirs.
-        is_of_slot = isinstance(op, GetOp | DescriptorLoadOp) and role_around(op) is not None
-        for result in op.results:
-            odd = [extent for extent in shape_of(result.type) if not is_power_of_two(extent)]
-            if odd and not is_of_slot and isinstance(result.type, TensorType):
-                span, chain = span_of(op)
-                reason = "; ".join(partition_remarks(kernel))
-                raise NotPowerOfTwo(
-                    f"a tile of {odd[0]} rows or columns is no power of two, and the groups of "
-                    f"warps do not share it",
-                    hint=reason
-                    or "three groups share the rows of products and of what is computed with them",
-                    span=span,
-                    chain=chain,
-                )
 
 
 def partition_remarks(kernel: FuncOp) -> tuple[str, ...]:
