@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import torch
 from benchmarks import gpu_peers
 from benchmarks.gpu_matrix import LOG2_E
-from benchmarks.gpu_timing import Run, close_to, compared, measure
+from benchmarks.gpu_timing import Run, close_to, compared, fastest, measure
 from benchmarks.harness import Row
 
 FAMILY = "gpu gradients"
@@ -63,11 +63,13 @@ def rows() -> Iterator[Row]:
 def row(shape: tuple[int, int, int, int], is_causal: bool, bar: float | None) -> Row:
     """Ours beside cuDNN, with the gradients compared."""
     forward = Forward.of(shape, is_causal)
-    own, gradients = ours(forward)
     library = cudnn(forward)
-    own()
-    for found, expected in zip(gradients, library(), strict=True):
-        close_to(found, expected, _TOLERANCE)
+    made = choices(forward)
+    for own, gradients in made:
+        own()
+        for found, expected in zip(gradients, library(), strict=True):
+            close_to(found, expected, _TOLERANCE)
+    own = fastest([own for own, _ in made])
     batch, heads, length, dim = shape
     # Five products of two halves where a mask leaves half of the scores.
     flops = 10 * batch * heads * length**2 * dim / 1e12 * (0.5 if is_causal else 1)
@@ -85,33 +87,48 @@ def cudnn(forward: Forward) -> Run:
     return lambda: torch.autograd.grad(out, leaves, forward.grad, retain_graph=True)
 
 
-def ours(forward: Forward) -> tuple[Run, tuple[torch.Tensor, ...]]:
-    """Our three kernels, and the gradients of q, k and v that they write."""
+def ours(forward: Forward, queries: int | None = None) -> tuple[Run, tuple[torch.Tensor, ...]]:
+    """Our three kernels, and the gradients of q, k and v that they write; `queries` at a time."""
     module = gpu_peers.ours()
     batch, heads, length, dim = forward.q.shape
-    queries = 64 if dim >= 128 else 128
-    total = forward.q.numel()
-    delta, acc = torch.empty_like(forward.sums), torch.empty(total, device="cuda")
+    queries = queries or blocks_of(forward)[0]
+    padded, all_heads = -(-length // queries) * queries, batch * heads
+    delta, sums = (torch.empty(all_heads * padded, device="cuda") for _ in range(2))
+    acc = torch.empty(forward.q.shape, device="cuda")
     dq, dk, dv = (torch.empty_like(forward.q) for _ in range(3))
     made = module.TensorDescriptor.from_tensor
-    blocks = (
-        *((forward.q, queries), (forward.k, KEYS), (forward.v, KEYS), (forward.grad, queries)),
-        *((acc, queries), (dk, KEYS), (dv, KEYS)),
-    )
-    tiles = [made(tensor.view(-1, dim), [extent, dim]) for tensor, extent in blocks]
-    numbers = [made(tensor.view(-1), [queries]) for tensor in (forward.sums, delta)]
+    by_head = [
+        made(tensor.view(-1, length, dim), [1, queries, dim])
+        for tensor in (forward.q, forward.grad, acc)
+    ]
+    keys = [made(t.view(-1, dim), [KEYS, dim]) for t in (forward.k, forward.v, dk, dv)]
+    numbers = [made(tensor, [queries]) for tensor in (sums, delta)]
+    descriptors = by_head[0], *keys[:2], by_head[1], *numbers, by_head[2], *keys[2:]
     scale = 1 / math.sqrt(dim)
     sizes = {"CAUSAL": forward.is_causal, "HEAD_DIM": dim, "BLOCK_M": queries, "BLOCK_N": KEYS}
 
     def run() -> None:
-        module.prepare_gradients[(total // dim // 64,)](
-            *(forward.out, forward.grad, delta, acc), HEAD_DIM=dim, ROWS=64, num_warps=8
+        module.prepare_gradients[(-(-padded // 64), all_heads)](
+            *(forward.out, forward.grad, forward.sums, delta, sums, acc, length, padded),
+            **{"HEAD_DIM": dim, "ROWS": 64, "num_warps": 8},
         )
-        module.attention_gradients[(length // KEYS, batch * heads)](
-            *(*tiles[:4], *numbers, *tiles[4:], length, scale, scale * LOG2_E), **sizes, **ROLES
+        module.attention_gradients[(length // KEYS, all_heads)](
+            *descriptors, length, padded, scale, scale * LOG2_E, **sizes, **ROLES
         )
-        module.finish_gradients[(-(-total // 8192),)](
-            *(acc, dq, scale, total), BLOCK=8192, num_warps=8
+        module.finish_gradients[(-(-acc.numel() // 8192),)](
+            *(acc, dq, scale, acc.numel()), BLOCK=8192, num_warps=8
         )
 
     return run, (dq, dk, dv)
+
+
+def choices(forward: Forward) -> list[tuple[Run, tuple[torch.Tensor, ...]]]:
+    """Ours with each number of queries at a time."""
+    return [ours(forward, queries) for queries in blocks_of(forward)]
+
+
+def blocks_of(forward: Forward) -> tuple[int, ...]:
+    """The numbers of queries of which two groups of warps hold all sums in registers."""
+    if forward.q.shape[-1] < 128:
+        return (128,)
+    return (64,) if forward.is_causal else (64, 80)

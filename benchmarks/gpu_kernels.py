@@ -360,32 +360,43 @@ def attention_rows(
 
 @triton.jit
 def prepare_gradients(
-    out_ptr, grad_ptr, delta_ptr, acc_ptr, HEAD_DIM: tl.constexpr, ROWS: tl.constexpr
-):
-    """delta = sum(out * grad) of each row, and zeros where gradients of queries are summed up."""
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    places = rows[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
-    out = tl.load(out_ptr + places).to(tl.float32)
-    grad = tl.load(grad_ptr + places).to(tl.float32)
-    tl.store(delta_ptr + rows, tl.sum(out * grad, axis=1))
-    tl.store(acc_ptr + places, tl.zeros((ROWS, HEAD_DIM), tl.float32))
+    out_ptr, grad_ptr, sums_ptr, delta_ptr, own_sums_ptr, acc_ptr, length, padded,
+    HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """delta = sum(out * grad) of each row, and zeros where gradients of queries are summed up.
+
+    Sums and delta have `padded` rows for each head: those behind its `length` weigh nothing.
+    """
+    head, rows = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, HEAD_DIM)[None, :]
+    is_query = rows < length
+    places = (head * length + rows)[:, None] * HEAD_DIM + columns
+    out = tl.load(out_ptr + places, mask=is_query[:, None], other=0.0).to(tl.float32)
+    grad = tl.load(grad_ptr + places, mask=is_query[:, None], other=0.0).to(tl.float32)
+    sums = tl.load(sums_ptr + head * length + rows, mask=is_query, other=float("inf"))
+    own, is_row = head * padded + rows, rows < padded
+    tl.store(delta_ptr + own, tl.sum(out * grad, axis=1), mask=is_row)
+    tl.store(own_sums_ptr + own, sums, mask=is_row)
+    zeros = tl.zeros((ROWS, HEAD_DIM), tl.float32)
+    tl.store(acc_ptr + places, zeros, mask=is_query[:, None])
 
 
 @triton.jit
 def attention_gradients(
     q_desc, k_desc, v_desc, grad_desc, sums_desc, delta_desc, acc_desc, dk_desc, dv_desc,
-    length, scale, scale_log2, CAUSAL: tl.constexpr, HEAD_DIM: tl.constexpr,
+    length, padded, scale, scale_log2, CAUSAL: tl.constexpr, HEAD_DIM: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Gradients of a block of keys and values, and what they add to those of the queries.
 
-    Descriptors `[batch * heads * length, HEAD_DIM]`; `sums` are log2 of the sum of each query's
-    weights, and `acc` is float32. `length` is a multiple of both blocks. The products are written
-    in the order in which they start: the first two beside each other, then what needs them.
+    Descriptors of q, its gradient and `acc` (float32) `[batch * heads, length, HEAD_DIM]`, of k, v
+    and theirs `[batch * heads * length, HEAD_DIM]`; `sums` are log2 of the sum of each query's
+    weights, and `delta` is as long, both with `padded` rows a head, a multiple of `BLOCK_M`.
+    `length` is a multiple of `BLOCK_N`. The products are written in the order in which they start:
+    the first two beside each other, then what needs them.
     """
-    tl.assume(length >= 0)
-    first = tl.program_id(0) * BLOCK_N
-    row = tl.program_id(1) * length
+    first, head = tl.program_id(0) * BLOCK_N, tl.program_id(1)
+    row, own = head * length, head * padded
     k = k_desc.load([row + first, 0])
     v = v_desc.load([row + first, 0])
     dk = tl.zeros((BLOCK_N, HEAD_DIM), dtype=tl.float32)
@@ -395,10 +406,10 @@ def attention_gradients(
     if CAUSAL:
         start = first // BLOCK_M * BLOCK_M
     for at in range(start, length, BLOCK_M):
-        q = q_desc.load([row + at, 0])
-        sums = sums_desc.load([row + at])
-        grad = grad_desc.load([row + at, 0])
-        delta = delta_desc.load([row + at])
+        q = q_desc.load([head, at, 0]).reshape(BLOCK_M, HEAD_DIM)
+        sums = sums_desc.load([own + at])
+        grad = grad_desc.load([head, at, 0]).reshape(BLOCK_M, HEAD_DIM)
+        delta = delta_desc.load([own + at])
         # Keys lie along the rows, so that two more products take their left side from registers.
         scores = tl.dot(k, q.T)
         dw = tl.dot(v, grad.T)
@@ -414,7 +425,7 @@ def attention_gradients(
         else:
             dq = tl.dot(ds.T, k)
         dk = tl.dot(ds, q, dk)
-        acc_desc.atomic_add([row + at, 0], dq)
+        acc_desc.atomic_add([head, at, 0], dq.reshape(1, BLOCK_M, HEAD_DIM))
     dk_desc.store([row + first, 0], (dk * scale).to(tl.bfloat16))
     dv_desc.store([row + first, 0], dv.to(tl.bfloat16))
 

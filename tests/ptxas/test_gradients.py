@@ -19,15 +19,21 @@ ROLES = {"num_consumer_groups": 2, "reg_inc_consumer": 240, "reg_dec_producer": 
 LENGTH, KEYS = 256, 128
 
 
-@pytest.mark.parametrize("depth", [64, 128])
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_gradients_assemble_for_roles(depth: int, is_causal: bool) -> None:
-    queries = 64 if depth == 128 else 128
-    numbers = [TensorDescriptor.from_tensor(np.zeros(LENGTH, np.float32), [queries])] * 2
+@pytest.mark.parametrize(
+    ("depth", "queries", "is_causal"),
+    [*((*case, causal) for case in ((64, 128), (128, 64)) for causal in (0, 1)), (128, 80, False)],
+)
+def test_gradients_assemble_for_roles(depth: int, queries: int, is_causal: bool) -> None:
+    padded = -(-LENGTH // queries) * queries
+    numbers = [TensorDescriptor.from_tensor(np.zeros(padded, np.float32), [queries])] * 2
     halves = np.zeros((LENGTH, depth), ml_dtypes.bfloat16)
-    rows, keys = (TensorDescriptor.from_tensor(halves, [n, depth]) for n in (queries, KEYS))
-    acc = TensorDescriptor.from_tensor(np.zeros((LENGTH, depth), np.float32), [queries, depth])
-    arguments = [rows, keys, keys, rows, *numbers, acc, keys, keys, LENGTH, 0.125, 0.18]
+    keys = TensorDescriptor.from_tensor(halves, [KEYS, depth])
+    rows = TensorDescriptor.from_tensor(halves[None], [1, queries, depth])
+    acc = TensorDescriptor.from_tensor(
+        np.zeros((1, LENGTH, depth), np.float32), [1, queries, depth]
+    )
+    numbers_of = (LENGTH, padded, 0.125, 0.18)
+    arguments = [rows, keys, keys, rows, *numbers, acc, keys, keys, *numbers_of]
     sizes = {"CAUSAL": is_causal, "HEAD_DIM": depth, "BLOCK_M": queries, "BLOCK_N": KEYS}
     kernel = gpu_peers.ours().attention_gradients
     ptx = to_ptx(lowered(kernel, arguments, {**sizes, **ROLES}).text, MACHINE)
