@@ -103,6 +103,55 @@ def product_of_bytes(x, y, out, n, M: tl.constexpr, N: tl.constexpr, K: tl.const
     tl.store(out + i[:, None] * N + j[None, :], acc)
 
 
+def test_threads_multiply_powers_of_two() -> None:
+    x, y = (np.zeros((rows, 64), np.float32) for rows in (128, 80))
+    reason = "no matrix instruction takes f32 x f32"
+    with pytest.raises(NotPowerOfTwo, match=reason):
+        exact_product.simulate[(1,)](
+            x, y, np.zeros((128, 80), np.float32), M=128, N=80, K=32, num_consumer_groups=2
+        )
+
+
+@tilewright.jit
+def exact_product(x, y, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, 64, K):
+        left = tl.load(x + i[:, None] * 64 + (start + k)[None, :])
+        right = tl.load(y + j[:, None] * 64 + (start + k)[None, :])
+        acc = tl.dot(left, right.T, acc, input_precision="ieee")
+    tl.store(out + i[:, None] * N + j[None, :], acc)
+
+
+@tilewright.jit
+def of_single_precision(x, y, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, 192, K):
+        left = tl.load(x + i[:, None] * 192 + (start + k)[None, :])
+        right = tl.load(y + (start + k)[:, None] * N + j[None, :])
+        acc = tl.dot(left, right, acc)
+    tl.store(out + i[:, None] * N + j[None, :], acc)
+
+
+@pytest.mark.parametrize(("depth", "columns"), [(96, 64), (64, 80), (96, 128)])
+def test_panels_of_rows_are_where_bits_of_threads_say(
+    depth: int, columns: int, golden: Golden
+) -> None:
+    """Four panels of 96 rows are 3, 6 and 9 times 32 apart, which no XOR of bits is."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((128, 192), (192, columns)))
+    out = np.zeros((128, columns), np.float32)
+    sizes = {"M": 128, "N": columns, "K": depth, "num_consumer_groups": 2}
+    if columns < 128:
+        of_single_precision.simulate[(1,)](x, y, out, **sizes)
+        np.testing.assert_array_equal(out, x @ y)
+        return
+    with pytest.raises(NotPowerOfTwo) as caught:
+        of_single_precision.simulate[(1,)](x, y, out, **sizes)
+    golden("golden/panels_of_96_rows", positionless(caught.value, of_single_precision))
+
+
 def test_rows_of_96_bytes_are_multiplied() -> None:
     rng = np.random.default_rng(0)
     x, y = (rng.integers(-5, 6, (rows, 192), np.int8) for rows in (128, 64))

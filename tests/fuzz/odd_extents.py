@@ -92,7 +92,6 @@ _VALUES = (
     "tl.cumsum(acc, 1) % 7",
     "tl.associative_scan(acc % 2, 1, add)",
     "acc + tl.argmax(acc, 1, tie_break_left=True)[:, None]",
-    "tl.flip(acc, 1)",
     "tl.where(acc > acc.T.T * 0.5, acc, 2.0)",
 )
 _STORES = {
@@ -112,6 +111,7 @@ class OddExtents:
     sizes: dict[str, int]
     tile: dict[str, int]
     width: int
+    dtype: str
     out: str
     grid: tuple[int, ...]
     options: dict[str, object]
@@ -122,7 +122,7 @@ class OddExtents:
         n, m, k = (sizes[name] for name in ("n", "m", "k"))
 
         def numbers(*shape: int) -> Array:
-            return rng.integers(-2, 3, shape).astype(np.float16)
+            return rng.integers(-2, 3, shape).astype(self.dtype)
 
         given = {"x": numbers(n, k), "y": numbers(k, m), "z": numbers(m, k)}
         given["out"] = np.full((n, self.width), 7, self.out)
@@ -151,10 +151,28 @@ def generate_odd_extents(seed: int) -> OddExtents:
         words |= {"w": "m", "c": "j", "m": "is_column"}
     store = _STORES[rng.choice(tuple(_STORES))].format(**words)
     body = _LOOPS[kind] + f"value = {rng.choice(_VALUES)}\n" + store
-    options: dict[str, object] = {"num_consumer_groups": groups}
-    if rng.random() < 0.3:
-        options["num_buffers_warp_spec"] = rng.randint(1, 3)
+    # Chains round what they multiply once more to halves; other products are of any numbers.
+    dtype = "float16" if kind in _BY_HEAD else rng.choice(("float16", "float16", "float32", "int8"))
+    if dtype == "int8":
+        # Rows of a descriptor are a multiple of 16 bytes.
+        m, k = -(-m // 16) * 16, -(-k // 16) * 16
+        width = m
+        body = body.replace("tl.zeros((M, N), tl.float32)", "tl.zeros((M, N), tl.int32)")
+        body = body.replace("other=0.0", "other=0")
+        body = body.replace("value = ", "acc = acc.to(tl.float32)\nvalue = ")
+    options = _options(rng, groups, kind)
     indented = "".join(f"    {line}\n" for line in body.splitlines())
     sizes = {"n": n, "m": m, "k": k}
     grid = (-(-n // tile["M"]),)
-    return OddExtents(seed, HEAD + indented, sizes, tile, width, out, grid, options)
+    return OddExtents(seed, HEAD + indented, sizes, tile, width, dtype, out, grid, options)
+
+
+def _options(rng: random.Random, groups: int, kind: str) -> dict[str, object]:
+    options: dict[str, object] = {"num_consumer_groups": groups}
+    if rng.random() < 0.3:
+        options["num_buffers_warp_spec"] = rng.randint(1, 3)
+    if kind == "chain" and rng.random() < 0.6:
+        options["loop_schedule"] = rng.choice(("FA_firstDot", "FA_secondDot", "straight"))
+    if kind not in _BY_HEAD and rng.random() < 0.2:
+        options["cluster_dims"] = (2, 1, 1)
+    return options

@@ -20,7 +20,7 @@ from tilewright.layout.access import (
 from tilewright.layout.atoms import AtomView, atom_view
 from tilewright.layout.digits import positions
 from tilewright.layout.linear import LinearLayout
-from tilewright.support.errors import LayoutError
+from tilewright.support.errors import NotPowerOfTwo
 
 _KINDS: tuple[AccessKind, ...] = ("vector", "matrix", "transposed_matrix")
 
@@ -32,7 +32,7 @@ def plan_access(
     """The instructions that move a tile in `layout` to or from a shared tile in `shared`.
 
     One pass; the widest vectors, or matrices of 16-byte rows where the fragments fit and
-    `matrices` permits them.
+    `matrices` permits them. *Raises*: NotPowerOfTwo for a tile of repeats that no XOR finds.
     """
     view = atom_view(layout)
     order = _order(view, shared, element_bytes)
@@ -102,9 +102,10 @@ def _vectors_one_by_one(layout: LinearLayout, shared: LinearLayout, element_byte
     lane = tuple(place[v] ^ place[origin] for v in layout.basis_images("lane"))
     warp = tuple(place[v] ^ place[origin] for v in layout.basis_images("warp"))
     if not _are_disjoint([at // size for at in (*lane, *warp)]):
-        raise LayoutError(
-            f"the places in shared memory of a tile of {layout.shape} do not follow from each "
-            "thread's bits by XOR"
+        extents = " x ".join(map(str, layout.shape))
+        raise NotPowerOfTwo(
+            f"the places in shared memory of a tile of {extents} follow from no thread's bits",
+            hint="take powers of two, or rows that fill fewer panels of 128 bytes",
         )
     width = _common_width(offsets, (*lane, *warp), VECTOR_BYTES // element_bytes)
     groups = tuple(tuple(range(start, start + width)) for start in range(0, len(offsets), width))

@@ -21,11 +21,12 @@ from tilewright.codegen.simt.partition import Partition
 from tilewright.codegen.simt.scope import Scope, no_scope
 from tilewright.codegen.simt.services import ThreadServices
 from tilewright.ir.encoding import SharedType, TokenType, layout_of
+from tilewright.ir.locations import span_of
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ops.roles import RolesOp
 from tilewright.schedule.annotations import equal_runs
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import InternalError
+from tilewright.support.errors import InternalError, NotPowerOfTwo
 from tilewright.support.rules import RuleTable
 
 
@@ -115,10 +116,15 @@ class SimtContext(EmitContext):
         """Emit one op: by its per-thread rule, or register by register where it is elementwise."""
         self.mark_line(op)
         rule = self.rules.find(type(op))
-        if rule is not None:
-            rule(self, op)
-        else:
+        if rule is None:
             self.emit_default(op)
+            return
+        try:
+            rule(self, op)
+        except NotPowerOfTwo as error:
+            if error.span is None:
+                error.span, error.chain = span_of(op)
+            raise
 
     def emit_default(self, op: Operation) -> None:
         """Emit an op by its rule on scalars, register by register where it is elementwise."""

@@ -7,15 +7,18 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.ir.encoding import SharedType, layout_of, shared_tile
+from tilewright.ir.locations import span_of
 from tilewright.ir.op import build
 from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear, shared_swizzled
+from tilewright.layout.digits import is_power_of_two
 from tilewright.ops.channels import GetOp, PutPartOp
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.layout.anchors import fastest_dim
+from tilewright.support.errors import NotPowerOfTwo
 
 Stage = Callable[[SSAValue, SharedType], SSAValue]
 """Gives a tile its place in shared memory, of a type; the shared tile."""
@@ -26,6 +29,8 @@ def stage_product(
 ) -> Operation:
     """The op that computes a product from laid-out operands, and from those that it stages."""
     a, b, c = operands
+    if plan.instruction == "fma":
+        _require_rows(op, plan)
     shared_type = _for_wgmma if plan.instruction == "wgmma" else _row_by_row
     if plan.a == SHARED:
         a = stage(a, shared_type(a, k_dim=1))
@@ -40,6 +45,21 @@ def stage_product(
     if anchor is not None:
         name_anchor(product, anchor)
     return product
+
+
+def _require_rows(op: ProductOp, plan: ProductPlan) -> None:
+    """Refuse rows whose places follow from no bits of a thread. *Raises*: NotPowerOfTwo."""
+    rows = [shape_of(operand.type)[-1] for operand in (op.a, op.b)]
+    odd = [extent for extent in rows if not is_power_of_two(extent)]
+    if odd:
+        span, chain = span_of(op)
+        raise NotPowerOfTwo(
+            f"dot(): rows of {odd[0]} elements are no power of two, and no matrix instruction "
+            f"computes the product: {plan.reason or 'the plan takes none'}",
+            hint="take powers of two, or numbers and a precision that the tensor cores multiply",
+            span=span,
+            chain=chain,
+        )
 
 
 def for_single_warps(value: SSAValue, k_dim: int) -> SharedType:

@@ -27,7 +27,7 @@ from tilewright.ops.memory.ir import LoadOp, is_volatile
 from tilewright.ops.shape.ir import BroadcastOp, PermutingOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, shared_tiles_of
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import PlanRefused
+from tilewright.support.errors import NotPowerOfTwo, PlanRefused
 
 # Source: PTX ISA 8.8, cp.async: the sizes of a copy.
 _COPY_BYTES = (4, 8, 16)
@@ -100,7 +100,10 @@ def _copy_elems(load: LoadOp, alloc: LocalAllocOp) -> int:
 def copy_elems(load: LoadOp, to: SharedType) -> int:
     """The elements of a load that one copy instruction of a lane moves; 0 where none fits."""
     layout, size = layout_of(load.result.type), storage_bytes(load.result.type)
-    access = plan_access(layout, layout_of(to), size, matrices=False)
+    try:
+        access = plan_access(layout, layout_of(to), size, matrices=False)
+    except NotPowerOfTwo:
+        return 0
     width = min(vector_elems(load), access.vector_elems)
     is_in_order = all(
         group == tuple(range(group[0], group[0] + len(group))) for group in access.passes[0]
