@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from xdsl.ir import Block, Operation
 
 from tilewright.ops.rings import RingOp, RingWaitOp
+from tilewright.ops.roles import RolesOp, TurnOp
 
 
 def rings_of(kernel: Operation) -> tuple[RingOp, ...]:
@@ -31,3 +32,14 @@ def rings_by_memory(rings: Iterable[RingOp]) -> list[list[RingOp]]:
 def meetings_in(body: Block) -> list[RingWaitOp]:
     """The waits of a role at a barrier of all its replicas."""
     return [op for op in body.walk() if isinstance(op, RingWaitOp) and op.meets is not None]
+
+
+def barriers_of(roles: RolesOp) -> list[int]:
+    """The named barriers of each role: of its replicas, of their turns, and where they all meet."""
+    numbers: list[int] = []
+    for role, region in zip(roles.described(), roles.bodies, strict=True):
+        turns = {op.turns.data for op in region.block.walk() if isinstance(op, TurnOp)}
+        meetings = {wait.ring_of() for wait in meetings_in(region.block)}
+        taken = 1 + (len(turns) if role.replicas > 1 else 0)
+        numbers.append(role.replicas * taken + len(meetings))
+    return numbers

@@ -19,11 +19,13 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation
 
 from tilewright.ir.passes import Pass
+from tilewright.machine.gpus import SM_90A
+from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.function import find_kernel
-from tilewright.ops.ring_queries import rings_of
+from tilewright.ops.ring_queries import barriers_of, rings_of
 from tilewright.ops.rings import RingCommitOp, RingOp, RingSeekOp, RingWaitOp
-from tilewright.ops.roles import role_around
+from tilewright.ops.roles import find_roles, role_around
 from tilewright.support.dataclass import dataclass
 
 
@@ -31,18 +33,24 @@ from tilewright.support.dataclass import dataclass
 class MeetAtBarriers(Pass):
     """The pass; see the module."""
 
+    machine: MachineModel = SM_90A
     name = "meet-at-barriers"
     requires = "T2"
     produces = "T2"
     after = ("count-rings", "release-late")
 
     def apply(self, module: ModuleOp) -> None:
-        """Mark the waits of the kernel."""
-        for ring in rings_of(find_kernel(module)):
+        """Mark the waits of the kernel, for as many rings as there are barriers."""
+        kernel = find_kernel(module)
+        roles = find_roles(kernel)
+        if roles is None:
+            return
+        rings = [ring for ring in rings_of(kernel) if not meeting_problem(ring)]
+        left = self.machine.num_barriers - sum(barriers_of(roles)) - 1  # one is of the whole cta
+        for ring in rings[: max(left, 0)]:
             waits = [use.operation for use in ring.result.uses]
-            if not meeting_problem(ring):
-                for wait in (op for op in waits if isinstance(op, RingWaitOp)):
-                    wait.properties["meets"] = UnitAttr()
+            for wait in (op for op in waits if isinstance(op, RingWaitOp)):
+                wait.properties["meets"] = UnitAttr()
 
 
 def meeting_problem(ring: RingOp) -> str:

@@ -16,9 +16,9 @@ from tilewright.ir.encoding import SharedType
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import cluster_of
-from tilewright.ops.ring_queries import meetings_in, rings_of
+from tilewright.ops.ring_queries import barriers_of, meetings_in, rings_of
 from tilewright.ops.rings import RingOp, RingWaitOp
-from tilewright.ops.roles import ClusterWaitOp, RolesOp, TurnOp, find_roles
+from tilewright.ops.roles import ClusterWaitOp, RolesOp, find_roles
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.partition.meet_at_barriers import meeting_problem
 from tilewright.schedule.protocol.broken import broken, ring_name
@@ -108,11 +108,8 @@ def _check_registers(roles: RolesOp, machine: MachineModel) -> None:
 def _check_barriers(roles: RolesOp, machine: MachineModel) -> None:
     """Each replica meets at a barrier of its own, and so does each of its turns."""
     count = 1  # where the whole cta meets
-    for role, region in zip(roles.described(), roles.bodies, strict=True):
-        turns = (op for op in region.block.walk() if isinstance(op, TurnOp))
-        names = {op.turns.data for op in turns}
-        count += role.replicas * (1 + (len(names) if role.replicas > 1 else 0))
-        count += len({wait.ring_of() for wait in meetings_in(region.block)})
+    for role, number in zip(roles.described(), barriers_of(roles), strict=True):
+        count += number
         if count > machine.num_barriers:
             what = f"its turns and replicas make {count} barriers of {machine.num_barriers}"
             raise broken(role.name, what, roles)

@@ -102,7 +102,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         CountRings(),
         ReleaseLate(),
         # A barrier waits without a bound, and a wait with one says what it is for.
-        *(() if options.deadlock_seconds else (MeetAtBarriers(),)),
+        *(() if options.deadlock_seconds else (MeetAtBarriers(machine),)),
         InsertSharedBarriers(),
         JoinBarriers(),
         CheckProtocol(machine),
