@@ -79,12 +79,7 @@ SUBJECTS = {
     "targets/nvidia/partition/copies": ("ops/memory/ir", "ops/staging"),
     "targets/nvidia/partition/share_rings": ("ops/memory/ir",),
     "targets/nvidia/partition/chunk_stores": ("targets/nvidia/tma_ops",),
-    "targets/nvidia/partition/extents": (
-        "ops/indexing/ir",
-        "ops/inline/ir",
-        "ops/memory/ir",
-        "ops/shape/ir",
-    ),
+    "targets/nvidia/partition/extents": ("ops/memory/ir",),
     "targets/nvidia/partition/form": ("targets/nvidia/tma_ops",),
     "targets/nvidia/partition/join_barriers": ("ops/staging", "targets/nvidia/tma_ops"),
     "targets/nvidia/partition/gradients": ("ops/matmul/ir",),

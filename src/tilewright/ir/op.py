@@ -60,6 +60,10 @@ class OneThreadOp(TileOp):
     """The facet of ops that one thread of a role does for all of it, and others take no part in."""
 
 
+class ByHalvesOp(TileOp):
+    """The facet of ops that move elements of a tile by halves: its extents are powers of two."""
+
+
 class PointwiseOp(TileOp):
     """The facet of ops whose result's elements depend on the operands' elements at their index.
 

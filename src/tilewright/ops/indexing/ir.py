@@ -16,7 +16,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import EXCHANGES, Array, TileOp, require_one_element
+from tilewright.ir.op import EXCHANGES, Array, ByHalvesOp, TileOp, require_one_element
 from tilewright.ir.types import element_of, is_integer, shape_of
 
 
@@ -43,7 +43,7 @@ class GatherOp(TileOp):
 
 
 @irdl_op_definition
-class HistogramOp(TileOp):
+class HistogramOp(ByHalvesOp):
     """result[b] = number of i with src[i] == b (and mask[i]); values outside are ignored."""
 
     name = "tt.histogram"
@@ -65,7 +65,7 @@ class HistogramOp(TileOp):
 
 
 @irdl_op_definition
-class SortOp(TileOp):
+class SortOp(ByHalvesOp):
     """`src` sorted along its last dimension and the i32 positions the values came from.
 
     Ascending unless `descending`; equal values keep their order (stable). NaN sorts as the

@@ -12,12 +12,12 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.effects import Effect, Resource, update
-from tilewright.ir.op import TileOp
+from tilewright.ir.op import ByHalvesOp
 from tilewright.ir.types import shape_of
 
 
 @irdl_op_definition
-class InlineAsmOp(TileOp):
+class InlineAsmOp(ByHalvesOp):
     """Assembly of one GPU applied to `packed_element` neighbouring elements at a time.
 
     `constraints` are LLVM's, outputs first; elements under 32 bits share 32-bit operands.

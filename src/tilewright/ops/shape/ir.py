@@ -18,7 +18,15 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import EXCHANGES, Array, DerivedAddress, TileOp, ViewOp, require_one_element
+from tilewright.ir.op import (
+    EXCHANGES,
+    Array,
+    ByHalvesOp,
+    DerivedAddress,
+    TileOp,
+    ViewOp,
+    require_one_element,
+)
 from tilewright.ir.types import shape_of
 
 
@@ -83,7 +91,7 @@ class BroadcastOp(ViewOp):
 
 
 @irdl_op_definition
-class ReshapeOp(TileOp):
+class ReshapeOp(ByHalvesOp):
     """`src` in row-major order under another shape; `allow_reorder` waives the order."""
 
     name = "tt.reshape"
@@ -144,7 +152,7 @@ class TransOp(PermutingOp, ViewOp):
 
 
 @irdl_op_definition
-class JoinOp(TileOp):
+class JoinOp(ByHalvesOp):
     """result[..., 0] = lhs, result[..., 1] = rhs."""
 
     name = "tt.join"
@@ -165,7 +173,7 @@ class JoinOp(TileOp):
 
 
 @irdl_op_definition
-class SplitOp(TileOp):
+class SplitOp(ByHalvesOp):
     """The inverse of join: src[..., 0] and src[..., 1]."""
 
     name = "tt.split"
@@ -186,7 +194,7 @@ class SplitOp(TileOp):
 
 
 @irdl_op_definition
-class CatOp(TileOp):
+class CatOp(ByHalvesOp):
     """`lhs` followed by `rhs` along dimension 0, order kept."""
 
     name = "tt.cat"

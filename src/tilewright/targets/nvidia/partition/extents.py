@@ -11,19 +11,16 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from tilewright.ir.locations import span_of
+from tilewright.ir.op import ByHalvesOp
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.ops.channels import GetOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.indexing.ir import HistogramOp, SortOp
-from tilewright.ops.inline.ir import InlineAsmOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.roles import find_roles, role_around
-from tilewright.ops.shape.ir import CatOp, JoinOp, ReshapeOp, SplitOp
 from tilewright.support.errors import NotPowerOfTwo
 from tilewright.support.tile_extents import is_power_of_two
 
-_BY_HALVES = (CatOp, HistogramOp, InlineAsmOp, JoinOp, ReshapeOp, SortOp, SplitOp)
 _LEAST_PANEL_BYTES = 32
 """Of rows in shared memory whose places follow from each thread's bits. Source: PTX ISA 8.8, 5.5.6,
 "Swizzling modes"."""
@@ -36,7 +33,7 @@ def require_extents(kernel: FuncOp, remarks: tuple[str, ...]) -> None:
     """
     has_roles = find_roles(kernel) is not None
     for op in kernel.walk():
-        for value in (*op.results, *(op.operands if isinstance(op, _BY_HALVES) else ())):
+        for value in (*op.results, *(op.operands if isinstance(op, ByHalvesOp) else ())):
             if not isinstance(value.type, TensorType):
                 continue
             odd = [extent for extent in shape_of(value.type) if not is_power_of_two(extent)]
@@ -51,7 +48,7 @@ def _problem(op: Operation, has_roles: bool) -> str:
         return _problem_of_rows(op)  # a slot, of which the groups read their parts
     if not has_roles:
         return "the groups of warps do not share it"
-    if isinstance(op, _BY_HALVES):
+    if isinstance(op, ByHalvesOp):
         return f"{op.name.removeprefix('tt.')} moves the elements of powers of two"
     return _problem_of_rows(op) if isinstance(op, LoadOp) else ""
 
