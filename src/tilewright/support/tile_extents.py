@@ -19,4 +19,4 @@ def is_extent_of_groups(extent: int) -> bool:
 
 def is_tile_extent(extent: int, groups: int = 0) -> bool:
     """Whether tiles have an extent, where so many `groups` of warps share their products."""
-    return is_power_of_two(extent) or (groups > 0 and is_extent_of_groups(extent))
+    return is_extent_of_groups(extent) if groups > 0 else is_power_of_two(extent)
