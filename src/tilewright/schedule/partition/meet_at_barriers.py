@@ -5,8 +5,8 @@
 
 Where every replica of a role fills a part of each slot and waits for the whole right after it, in
 the same order, a slot is full when all have come to the wait, and a barrier is that without a look
-at a phase (attention backward by 80 queries, H200: 1.03 to 1.05 times the speed). The commits stay, and so
-do the releases.
+at a phase (attention backward by 80 queries, H200: 1.03 to 1.05 times the speed). The commits
+stay, and so do the releases.
 
 *Why here*: behind `count-rings`, with which ops on a ring are what will run.
 """
