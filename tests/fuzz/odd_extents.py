@@ -163,7 +163,8 @@ def generate_odd_extents(seed: int) -> OddExtents:
     options = _options(rng, groups, kind)
     indented = "".join(f"    {line}\n" for line in body.splitlines())
     sizes = {"n": n, "m": m, "k": k}
-    grid = (-(-n // tile["M"]),)
+    programs, cluster = -(-n // tile["M"]), 2 if "cluster_dims" in options else 1
+    grid = (-(-programs // cluster) * cluster,)
     return OddExtents(seed, HEAD + indented, sizes, tile, width, dtype, out, grid, options)
 
 

@@ -62,7 +62,8 @@ class Simulated:
         ) -> Simulation:
             chosen = _machine(machine, self.function.simulated_machine)
             bound = _bound(self.function, grid, args, kwargs, reachable)
-            return run_simulated(*bound, chosen, seed)
+            with placing_at_launch():
+                return run_simulated(*bound, chosen, seed)
 
         return launch
 

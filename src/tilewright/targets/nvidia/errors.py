@@ -64,6 +64,15 @@ class LaunchRefused(CompileError):
     is_of_configuration = True
 
 
+def no_clusters(kernel: str, cluster: tuple[int, int, int] | None) -> LaunchRefused:
+    """The error for a grid that does not come apart into clusters."""
+    return LaunchRefused(
+        f"{kernel}: the GPU does not take this grid in clusters of {cluster}",
+        hint="every axis of the grid must be a multiple of the cluster's; a cluster has at "
+        "most 16 programs",
+    )
+
+
 class DeviceError(UnsupportedError):
     """A call into the NVIDIA driver failed outside of any kernel."""
 

@@ -11,6 +11,7 @@ from tilewright.targets.nvidia.errors import (
     DeviceFault,
     LaunchRefused,
     ResourcesExceeded,
+    no_clusters,
 )
 from tilewright.targets.nvidia.hang_reports import HANG_REPORTS
 from tilewright.targets.nvidia.launcher import LaunchShape
@@ -52,11 +53,7 @@ def launch_error(
             hint="use fewer warps, smaller blocks, or maxnreg",
         )
     if code == _INVALID_CLUSTER:
-        return LaunchRefused(
-            f"{kernel}: the GPU does not take this grid in clusters of {shape.cluster}",
-            hint="every axis of the grid must be a multiple of the cluster's; a cluster has at "
-            "most 16 programs",
-        )
+        return no_clusters(kernel, shape.cluster)
     if code == _INVALID_HANDLE:
         return LaunchRefused(
             f"{kernel}: the stream of the launch is no stream of the arrays' GPU",

@@ -24,17 +24,15 @@ def launch_shape(metadata: Mapping[str, object]) -> LaunchShape:
     return LaunchShape(
         num_threads=_LANES * int(str(metadata["num_warps"])),
         shared_bytes=int(str(metadata.get("shared_bytes", 0))),
-        cluster=_cluster(metadata, options),
+        cluster=launch_cluster(metadata),
         is_cooperative=bool(options.get("launch_cooperative_grid")),
         is_programmatic=bool(options.get("launch_pdl")),
     )
 
 
-def _cluster(
-    metadata: Mapping[str, object], options: Mapping[str, object]
-) -> tuple[int, int, int] | None:
+def launch_cluster(metadata: Mapping[str, object]) -> tuple[int, int, int] | None:
     """The cluster of the options, or of programs that load for each other, along the first axis."""
-    given = options.get("cluster_dims")
+    given = metadata.get("cluster_dims")
     if given is not None:
         x, y, z = cast("tuple[int, int, int]", given)
         return x, y, z

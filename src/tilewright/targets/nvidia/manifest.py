@@ -63,6 +63,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "bounded_waits": describe_waits(kernel),
         "most_programs": most_programs(kernel),
         "cluster": cluster_of(kernel),
+        "cluster_dims": options.cluster_dims,
         GUARDS: [guard.to_metadata() for guard in guards_of(kernel)],
     }
     remarks = (*remarks_of(kernel), *partition_remarks(kernel), *schedule_remarks(kernel))

@@ -22,6 +22,8 @@ from tilewright.runtime.grid import persistent_grid
 from tilewright.runtime.launch_numbers import words_of
 from tilewright.runtime.launcher import pack_slot
 from tilewright.support.errors import ArgumentNotSupported
+from tilewright.targets.nvidia.errors import no_clusters
+from tilewright.targets.nvidia.kernel_shape import launch_cluster
 from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.target import Scheduled
@@ -44,7 +46,8 @@ def simulate_launch(
 
     `values` are the runtime arguments with the types that they were specialised to, `reached`
     names the arrays that pointers in memory lead to. *Raises* a `KernelFault` for what the program
-    does wrong, `UnsupportedError` for what the simulator does not know.
+    does wrong, `UnsupportedError` for what the simulator does not know, `LaunchRefused` for a grid
+    that its clusters do not divide.
     """
     arguments: list[Argument] = []
     slots: list[object] = []
@@ -58,6 +61,9 @@ def simulate_launch(
     threads = 32 * int(str(scheduled.metadata["num_warps"]))
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
     programs, extents = started_grid(scheduled.metadata, grid)
+    shape = launch_cluster(scheduled.metadata)
+    if any(extent % of for extent, of in zip(programs, shape or (1, 1, 1), strict=True)):
+        raise no_clusters(kernel, shape)
     everything = (*arguments, *maps, *extents)
     symbol, cluster = entry_symbol(kernel), cluster_size(scheduled.metadata)
     if timeline is not None:

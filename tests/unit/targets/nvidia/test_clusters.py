@@ -31,6 +31,7 @@ from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch
 from tilewright.support.errors import ProtocolBroken
 from tilewright.targets.nvidia.enumerate_schedules import enumerate_schedules
+from tilewright.targets.nvidia.errors import LaunchRefused
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.kernel_shape import launch_shape
 from tilewright.targets.nvidia.tma_ops import TmaFillOp
@@ -105,11 +106,28 @@ def test_a_launch_in_clusters_asks_for_it() -> None:
     assert any(SHARED in remark for remark in scheduled.remarks)
 
 
+def test_the_simulator_refuses_a_grid_that_its_clusters_do_not_divide() -> None:
+    x, out = np.arange(96, dtype=np.float32), np.zeros(96, np.float32)
+    doubled.simulate[(2,)](x, out, 32, cluster_dims=(2, 1, 1))
+    np.testing.assert_array_equal(out, np.where(np.arange(96) < 64, 2 * x, 0))
+    with pytest.raises(LaunchRefused, match=r"in clusters of \(2, 1, 1\)") as refused:
+        doubled.simulate[(3,)](x, out, 32, cluster_dims=(2, 1, 1))
+    assert refused.value.launch is not None
+    assert refused.value.launch.file == __file__
+
+
 def test_clusters_start_whole_and_as_many_as_there_are_tiles() -> None:
     assert persistent_grid((5, 1, 1), 132, 2) == (10, 1, 1)
     assert persistent_grid((100, 7, 1), 132, 2) == (132, 1, 1)
     assert persistent_grid((100, 7, 1), 131, 2) == (130, 1, 1)
     assert persistent_grid((100, 7, 1), 131) == (131, 1, 1)
+
+
+@tilewright.jit
+def doubled(x_ptr, out_ptr, SIZE: tl.constexpr):
+    """Blocks of numbers, each twice as large."""
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(out_ptr + i, 2 * tl.load(x_ptr + i))
 
 
 # --- where nobody says it -----------------------------------------------------------------------

@@ -61,8 +61,8 @@ def test_a_launch_passes_grid_threads_stream_and_arguments() -> None:
 
 def test_launch_attributes_follow_the_options() -> None:
     cuda = FakeCuda()
-    options = {"launch_cooperative_grid": True, "launch_pdl": True, "cluster_dims": [2, 1, 1]}
-    loaded(cuda, options=options).launch((4, 1, 1), (0, 1))
+    options = {"launch_cooperative_grid": True, "launch_pdl": True}
+    loaded(cuda, options=options, cluster_dims=[2, 1, 1]).launch((4, 1, 1), (0, 1))
     assert [number for number, _ in cuda.launches[0].attributes] == [4, 2, 6]
     assert cuda.launches[0].attributes[0] == (4, (2, 1, 1))
 
@@ -90,7 +90,7 @@ def test_little_shared_memory_is_not_asked_for() -> None:
 
 def test_a_large_cluster_is_allowed_when_the_kernel_is_loaded() -> None:
     cuda = FakeCuda()
-    loaded(cuda, options={"cluster_dims": [16, 1, 1]})
+    loaded(cuda, cluster_dims=[16, 1, 1])
     assert ("attribute", 14, 1) in cuda.calls
 
 
