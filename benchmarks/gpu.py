@@ -24,6 +24,7 @@ FAMILIES = (
     "gpu_rows_ahead",
     "gpu_matrix",
     "gpu_schedules",
+    "gpu_odd",
     "gpu_bytes",
     "gpu_gradients",
     "gpu_grouped",

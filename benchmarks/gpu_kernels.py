@@ -156,6 +156,34 @@ def matmul(
 
 
 @triton.jit
+def masked_product(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b by pointers, of any sizes, in any order of the dimensions."""
+    num_m, num_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    first_m = tl.program_id(0) // (GROUP_M * num_n) * GROUP_M
+    rows_in_group = min(num_m - first_m, GROUP_M)
+    place = tl.program_id(0) % (GROUP_M * num_n)
+    rows = (first_m + place % rows_in_group) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = place // rows_in_group * BLOCK_N + tl.arange(0, BLOCK_N)
+    steps = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + rows[:, None] * stride_am + steps[None, :] * stride_ak
+    b_ptrs = b_ptr + steps[:, None] * stride_bk + columns[None, :] * stride_bn
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, K, BLOCK_K):
+        is_inside = start + steps < K
+        a = tl.load(a_ptrs, mask=(rows < M)[:, None] & is_inside[None, :], other=0.0)
+        b = tl.load(b_ptrs, mask=is_inside[:, None] & (columns < N)[None, :], other=0.0)
+        acc = tl.dot(a, b, acc)
+        a_ptrs += BLOCK_K * stride_ak
+        b_ptrs += BLOCK_K * stride_bk
+    c_ptrs = c_ptr + rows[:, None] * stride_cm + columns[None, :]
+    is_stored = (rows < M)[:, None] & (columns < N)[None, :]
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=is_stored)
+
+
+@triton.jit
 def attention(
     q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
     CAUSAL: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
