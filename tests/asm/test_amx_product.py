@@ -48,7 +48,8 @@ def amx_spec(shape: tuple[int, int, int], a: str, b: str, **options: object) -> 
 
 def arguments(spec: DotSpec) -> tuple[str, ...]:
     stride = ("i64",) * spec.a_in_place
-    return ("ptr", "ptr", "ptr", *stride, *("ptr",) * bool(spec.room_bytes))
+    limits = ("i64",) * 3 * spec.is_limited
+    return ("ptr", "ptr", "ptr", *stride, *("ptr",) * bool(spec.room_bytes), *limits)
 
 
 def link(specs: list[DotSpec], unit: str) -> list[tuple[DotSpec, str, Native]]:
@@ -63,7 +64,11 @@ def link(specs: list[DotSpec], unit: str) -> list[tuple[DotSpec, str, Native]]:
 
 
 def run(
-    case: tuple[DotSpec, str, Native], a: np.ndarray, b: np.ndarray, acc: np.ndarray
+    case: tuple[DotSpec, str, Native],
+    a: np.ndarray,
+    b: np.ndarray,
+    acc: np.ndarray,
+    limits: tuple[int, ...] = (),
 ) -> np.ndarray:
     """The result of a product of packed operands, and of A in place with rows far apart."""
     spec, name, native = case
@@ -79,7 +84,7 @@ def run(
         wide = pack_rows(spec.a_layout, a)
         place = [wide.ctypes.data]
     values = [place[0], b_buffer.ctypes.data, result.ctypes.data, *place[1:], room.ctypes.data]
-    native.call(name, *values[: len(arguments(spec))])
+    native.call(name, *values[: len(arguments(spec)) - len(limits)], *limits)
     return result
 
 
@@ -134,6 +139,29 @@ def test_bf16_products_have_the_bits_of_the_pair_order(
         exact = a.astype(float) @ b.astype(float) + (0 if zero_init else acc)
         size = np.abs(a.astype(float)) @ np.abs(b.astype(float)) + np.abs(acc)
         assert (np.abs(got - exact) <= (spec.k + 2) * 2.0**-24 * size).all()
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("in_place", [False, True], ids=["packed", "in place"])
+def test_limits_leave_out_what_nobody_sees(
+    in_place: bool, unit: str, rng: np.random.Generator
+) -> None:
+    """Behind the limits are NaNs, up to the end of a step of k zeros; the rest of C may be any."""
+    shapes = [shape for shape in SHAPES if amx_spec(shape, "bf16", "bf16").has_amx_limits]
+    assert len(shapes) >= 4
+    options = {"is_limited": True, "a_in_place": in_place}
+    for case in link([amx_spec(shape, "bf16", "bf16", **options) for shape in shapes], unit):
+        m, n, k = case[0].m, case[0].n, case[0].k
+        for rows, columns, depth in ((m, n, k), (1, 1, 1), (m - 31, n - 5, k - 33), (32, n, k)):
+            a, b = (random_tile(rng, shape, "bf16") for shape in ((m, k), (k, n)))
+            acc = rng.standard_normal((m, n)).astype(np.float32)
+            a[:, depth:], b[depth:] = 0, 0
+            a[rows:], b[:, columns:] = np.nan, np.nan
+            step = -(-depth // 32) * 32
+            a[:, step:], b[step:] = np.nan, np.nan
+            got = run(case, a, b, acc, (rows, columns, depth))[:rows, :columns]
+            want = in_pair_order(a[:rows, :step], b[:step, :columns], acc[:rows, :columns])
+            np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32), str(case[0]))
 
 
 @pytest.mark.parametrize("unit", UNITS)

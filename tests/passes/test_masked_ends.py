@@ -13,7 +13,7 @@ from tests.passes.lowered import named, tiles
 from tilewright.ir.types import shape_of
 from tilewright.jit import JITFunction
 from tilewright.passes.fold_additions import FoldAdditions
-from tilewright.targets.cpu.schedule.widen_k_loops import widen_k_loops
+from tilewright.targets.cpu.schedule.widen_k_loops import Reads, widen_k_loops
 
 F32 = np.zeros(1 << 16, np.float32)
 
@@ -74,7 +74,7 @@ def depths(kernel: JITFunction, **values: object) -> list[int]:
     """The depth of every product where a longer last step costs nothing."""
     module = tiles(kernel, a=F32, b=F32, c=F32, **values)
     FoldAdditions(adds_last=True).apply(module)
-    widen_k_loops(module, may_be_long=lambda product: True)
+    widen_k_loops(module, reads_of=lambda product: Reads.ROWS)
     module.verify()
     return [shape_of(op.operands[0].type)[1] for op in named(module, "tt.dot")]
 

@@ -105,7 +105,8 @@ class AffineTile:
 
     def uniform(self) -> Expression | None:
         """The one number that every element is; None where that is not known."""
-        return self.start() if all(along.is_still() for along in self.dims) else None
+        start = self.start() if all(along.is_still() for along in self.dims) else None
+        return start.reduced(self.kind.bits) if start is not None and self.kind.bits else start
 
     @property
     def constant(self) -> int | None:

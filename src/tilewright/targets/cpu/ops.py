@@ -333,18 +333,26 @@ class PackOp(TileOp):
 
     `role` "a": dst is row-major [rows][columns] in the microkernel's input type; "b": dst is
     packed panels of the [rows = K, columns = N] operand. `transposed`: src holds the
-    transpose, element (r, c) at src[c * stride + r]. `unit` as in cpu.dot.
+    transpose, element (r, c) at src[c * stride + r]. `unit` as in cpu.dot. With `num_rows` and
+    `num_columns` (i64, from 1 to those of the matrix) only so much of it is read; zeros stand for
+    the rest up to `filled_rows` and `filled_columns`, and what lies behind is undefined. All four
+    or none are there.
     """
 
     name = "cpu.pack"
     src = operand_def()
     stride = operand_def()
     dst = operand_def()
+    num_rows = opt_operand_def()
+    num_columns = opt_operand_def()
+    filled_rows = opt_operand_def()
+    filled_columns = opt_operand_def()
     rows = prop_def(IntegerAttr)
     columns = prop_def(IntegerAttr)
     role = prop_def(StringAttr)
     transposed = opt_prop_def(UnitAttr)
     unit = opt_prop_def(StringAttr)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def effects(self) -> tuple[Effect, ...]:
         return (read(Resource.GLOBAL, self.src), write(Resource.GLOBAL, self.dst))

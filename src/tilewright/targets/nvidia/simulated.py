@@ -61,9 +61,7 @@ def simulate_launch(
     threads = 32 * int(str(scheduled.metadata["num_warps"]))
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
     programs, extents = started_grid(scheduled.metadata, grid)
-    shape = launch_cluster(scheduled.metadata)
-    if any(extent % of for extent, of in zip(programs, shape or (1, 1, 1), strict=True)):
-        raise no_clusters(kernel, shape)
+    _require_clusters(kernel, programs, launch_cluster(scheduled.metadata))
     everything = (*arguments, *maps, *extents)
     symbol, cluster = entry_symbol(kernel), cluster_size(scheduled.metadata)
     if timeline is not None:
@@ -83,6 +81,14 @@ def simulate_launch(
         timeline=timeline,
         names=names,
     )
+
+
+def _require_clusters(
+    kernel: str, programs: tuple[int, int, int], cluster: tuple[int, int, int] | None
+) -> None:
+    """*Raises*: LaunchRefused where programs do not come apart into clusters."""
+    if any(extent % of for extent, of in zip(programs, cluster or (1, 1, 1), strict=True)):
+        raise no_clusters(kernel, cluster)
 
 
 def _names(scheduled: Scheduled) -> list[str]:

@@ -52,6 +52,8 @@ def sign_extended(source: AffineTile, narrow: Attribute, bits: int) -> AffineTil
         return replace(source, kind=kind)
     if may_wrap(narrow):
         return _aligned(source, kind, width_bits(narrow), is_nonnegative=is_nonnegative)
+    if _stays_within(source, width_bits(narrow)):
+        return replace(source, kind=kind)
     rest = None if source.rest is None else source.rest.assumed()
     dims = [along.assumed() for along in source.dims]
     return made(kind, dims, rest, source.divisor_at, is_nonnegative=is_nonnegative)
@@ -65,6 +67,20 @@ def fits(value: Expression | None, bits: int) -> bool:
         return value.reduced(bits) == value
     scalars = [factors[0] for c, factors in value.terms if c == 1 and len(factors) == 1]
     return len(value.terms) == len(scalars) == 1 and width_bits(scalars[0].type) <= bits
+
+
+def _stays_within(source: AffineTile, bits: int) -> bool:
+    """Whether a tile's numbers are known, and all of them signed ones of so many bits."""
+    low = high = None if source.rest is None else source.rest.as_int()
+    for along, size in zip(source.dims, source.kind.shape, strict=True):
+        start = along.start.as_int() if along.is_linear() and along.start is not None else None
+        step = None if along.stride is None else along.stride.as_int()
+        if low is None or high is None or start is None or step is None:
+            return False
+        way = step * (size - 1)
+        low, high = low + start + min(way, 0), high + start + max(way, 0)
+    most = 1 << (bits - 1)
+    return low is not None and high is not None and -most <= low and high < most
 
 
 def _aligned(source: AffineTile, kind: Kind, bits: int, *, is_nonnegative: bool) -> AffineTile:

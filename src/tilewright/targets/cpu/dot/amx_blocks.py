@@ -79,6 +79,11 @@ class AmxBlocks:
         return self.parts * self.num_steps * self.step_bytes
 
     @property
+    def step_depth(self) -> int:
+        """The k of a step."""
+        return self.tiles.k_bytes // self.a_bytes
+
+    @property
     def num_steps(self) -> int:
         """Steps of k, each as deep as a tile."""
         return self.k_bytes // self.tiles.k_bytes
@@ -97,6 +102,11 @@ class AmxBlocks:
     def step_bytes(self) -> int:
         """Bytes of one step's part of a panel."""
         return self.tiles.k_bytes // 4 * self.panel_row_bytes
+
+    @property
+    def is_square(self) -> bool:
+        """Whether blocks have as many tiles along rows and columns as registers hold."""
+        return self.row_tiles == self.column_tiles == SIDE
 
     @property
     def copies_rows(self) -> bool:

@@ -16,11 +16,14 @@ hint 1.2 times, the fetch of the next block of C 1.1 times.
 *Semantics* `tdpbf16ps` sums the even and the odd k of a tile's row apart, each product and sum
 rounded once (fused, to nearest even), and adds both sums to C. Denormal inputs and results are
 zeros, whatever the thread's rounding mode says. The byte products are exact modulo 2^32.
+Limits, where a product has them, leave out blocks, panels and steps that begin behind them.
 An f16 is the sum of two bf16 (`widen.py`): four products, each exact, and none of them denormal;
 infinities and NaNs are those of arithmetic.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.machine.cpus import LINE_BYTES
@@ -39,7 +42,12 @@ from tilewright.targets.cpu.dot.amx_tiles import (
     emit_release,
     emit_tile_product,
 )
-from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, scaled
+from tilewright.targets.cpu.dot.vectors import (
+    counted_loop,
+    counted_while,
+    element_address,
+    scaled,
+)
 
 STREAMED_BYTES = 16 << 10
 """Bytes of B from which its tiles are loaded with the hint of a stream.
@@ -69,30 +77,52 @@ def emit_amx_product(
     strides: tuple[str, int],
     zero_init: bool,
     target: AmxTarget | None = None,
+    is_limited: bool = False,
 ) -> None:
     """Emit the body of a product of `%a`, `%b` and `%c`, with `%room` where rows are copied.
 
+    Where it `is_limited`, `%rows`, `%columns` and `%depth` (i64) say how much of it is wanted;
+    operands are zero from there to the end of a step.
     *Units* `strides`: elements between the rows of A (a value or a number) and of C.
     """
     a_stride, c_stride = scaled(fn, strides[0], blocks.a_bytes), strides[1] * ACCUMULATOR_BYTES
     results = amx_results(fn, blocks, c_stride, zero_init, target)
-    _Emission(fn, blocks, a_stride, results).emit()
+    extents = ("%rows", "%columns", "%depth") if is_limited else ()
+    sizes = blocks.rows, blocks.row_columns, blocks.step_depth
+    counts = tuple(_chunks(fn, *each) for each in zip(extents, sizes, strict=False))
+    _Emission(fn, blocks, a_stride, results, counts).emit()
+
+
+def _chunks(fn: FunctionBuilder, extent: str, size: int) -> str:
+    """How many chunks of a size an extent takes."""
+    return fn.value(f"udiv i64 {fn.value(f'add nsw i64 {extent}, {size - 1}')}, {size}")
 
 
 @dataclass(frozen=True)
 class _Emission:
-    """The product being written: the stride of A in bytes, known or a value."""
+    """The product being written: the stride of A in bytes, known or a value.
+
+    `counts`: values, how many blocks of rows, panels and steps there are, where it has limits.
+    """
 
     fn: FunctionBuilder
     blocks: AmxBlocks
     a_stride: str
     results: AmxResults
+    counts: tuple[str, ...] = ()
 
     def emit(self) -> None:
         """The loops over blocks of rows and columns."""
         emit_configure(self.fn, self.blocks.tiles)
-        counted_loop(self.fn, self.blocks.num_row_blocks, self._row_block)
+        self._loop(0, self.blocks.num_row_blocks, self._row_block)
         emit_release(self.fn)
+
+    def _loop(self, which: int, count: int, body: Callable[[str], None]) -> None:
+        """Over all of so many, or as many as its limit leaves."""
+        if self.counts:
+            counted_while(self.fn, self.counts[which], body)
+        else:
+            counted_loop(self.fn, count, body)
 
     def _row_block(self, block: str) -> None:
         fn, blocks = self.fn, self.blocks
@@ -100,7 +130,7 @@ class _Emission:
         row = self.results.block_row(block)
         if blocks.copies_rows:
             self._copy_rows(a)
-        counted_loop(fn, blocks.num_panels, lambda panel: self._block(panel, a, row))
+        self._loop(1, blocks.num_panels, lambda panel: self._block(panel, a, row))
 
     def _rows_from(self, base: str, row: str) -> str:
         offset = "0" if row == "0" else scaled(self.fn, row, self.a_stride)
@@ -151,7 +181,7 @@ class _Emission:
             self._fetch_a(next_rows, index)
             self._step(index, a, b)
 
-        counted_loop(fn, blocks.num_steps, step)
+        self._loop(2, blocks.num_steps, step)
         self.results.end(place)
 
     def _step(self, index: str, a: str, b: str) -> None:

@@ -34,17 +34,20 @@ def pack(operation: Operation, _: Preparation) -> PlainFunction:
     is_transposed = operation.transposed is not None
     source = memory_dtype_of(pointee_of(operation.src.type))
     target = _packed_dtype(operation, operation.dst)
-    shape = (columns, rows) if is_transposed else (rows, columns)
 
-    def evaluate(program: Program, src: Array, stride: Array, dst: Array) -> None:
+    def evaluate(program: Program, src: Array, stride: Array, dst: Array, *there: Array) -> None:
+        num_rows, num_columns, *filled = map(int, there) if there else (rows, columns) * 2
+        shape = (num_columns, num_rows) if is_transposed else (num_rows, num_columns)
         lanes = _matrix(src, *shape, int(stride), source.itemsize)
         unknown = unknown_lanes(program, lanes, source.itemsize)
-        values = _converted(read(program, lanes, source), target).reshape(shape)
-        lost = np.zeros(shape, np.bool_) if unknown is None else unknown.reshape(shape)
-        if is_transposed:
-            values, lost = values.T, lost.T
+        found = _converted(read(program, lanes, source), target).reshape(shape)
+        unclear = np.zeros(shape, np.bool_) if unknown is None else unknown.reshape(shape)
+        values, lost = np.zeros((rows, columns), target), np.zeros((rows, columns), np.bool_)
+        values[:num_rows, :num_columns] = found.T if is_transposed else found
+        lost[:num_rows, :num_columns] = unclear.T if is_transposed else unclear
         packed = _matrix(dst, rows, columns, columns, target.itemsize)
-        write(program, packed, np.ascontiguousarray(values).ravel())
+        write(program, packed, values.ravel())
+        lost[filled[0] :], lost[:, filled[1] :] = True, True
         if lost.any():
             forget_lanes(program, packed.select(np.flatnonzero(lost.ravel())), target.itemsize)
 
@@ -101,7 +104,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
         more, seen = more[: len(more) - num_limits], more[len(more) - num_limits :]
         m, n, k = (*map(int, seen), *extents[num_limits:])
         stride = int(more[0]) if has_stride else extents[2]
-        b, b_stride = (more[-2], int(more[-1])) if has_source else (b, n)
+        b, b_stride = (more[-2], int(more[-1])) if has_source else (b, extents[1])
         lhs, lhs_lost = _operand(program, a, (m, k), types[0], stride)
         shape = (n, k) if is_across else (k, n)
         rhs, rhs_lost = _operand(program, b, shape, b_type, b_stride)

@@ -5,8 +5,9 @@
            multiply                               multiply
 
 Programs run in ascending order, and neighbours mostly have the same columns of the result: rows
-come first in a grid of two axes, and inside of groups of rows. A tag is where a tile begins and how
-far its rows lie apart; only whole tiles are kept, so that says all. Steps beyond the slots share
+come first in a grid of two axes, and inside of groups of rows. A tag is where a tile begins, how
+far its rows lie apart, and how much of it there is; a tile that is in no such piece is not kept.
+Steps beyond the slots share
 the last one. A thread forgets its tags when it begins a launch, and uses one slot for all steps
 until a program begins with the tile of the one before.
 
@@ -18,6 +19,7 @@ that are volatile, is in no kernel that keeps panels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -52,8 +54,10 @@ Measured on a Xeon with AMX and 2 MiB of it, 2026-11-28, one thread, bf16 4096³
 in groups of 8 rows: 195 ms with half of it, 170 with twice; from the third-level cache, too, they
 come faster than they are packed."""
 
-# By definition: where a tile begins, and how far its rows lie apart.
-_TAG_WORDS = 2
+# By definition: where a tile begins, how far its rows lie apart, and how much of it there is.
+_TAG_WORDS = 3
+# By definition: four of them fit in a word.
+_EXTENT_BITS = 15
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def slot_of(
 ) -> Slot | None:
     """The slot of the tile at `source`, `count` elements in panels; None where none is kept."""
     load = owner(form.value)
-    if load is None or not _stays(load):
+    if load is None or not _stays(load) or max(shape) >= 1 << _EXTENT_BITS:
         return None
     lowering, emit, loop = ev.lowering, ev.emit, load.parent_op()
     room = L2_SIZES * lowering.machine.l2_bytes - _taken(lowering)
@@ -114,22 +118,37 @@ def _forget_at_launch(lowering: Lowering, tags: Buffer, load: Operation) -> None
 
 
 def pack_unless_kept(
-    emit: Emitter, slot: Slot, source: tuple[SSAValue, SSAValue], packing: Block
+    emit: Emitter,
+    slot: Slot,
+    source: tuple[SSAValue, SSAValue],
+    packing: Block,
+    there: Sequence[SSAValue] = (),
 ) -> None:
     """Append a choice: the tile at `source`, its address and stride, is there, or it is packed.
 
-    `packing` is the block that packs it, without an end.
+    `packing` is the block that packs it, without an end; `there` what `cpu.pack` is told of how
+    much of it there is.
     """
     address = emit.pure(PtrToIntOp, (source[0],), i64)
-    words = address, emit.widen(source[1])
-    places = slot.tag, emit.advance(slot.tag, 1)
+    words = address, emit.widen(source[1]), _extent_word(emit, there)
+    places = slot.tag, *(emit.advance(slot.tag, word) for word in range(1, _TAG_WORDS))
     same = [emit.compare("eq", _word(emit, at), new) for at, new in zip(places, words, strict=True)]
     inner = Emitter(packing, emit.location)
     for at, word in zip(places, words, strict=True):
         inner.effect(cpu.StoreOp, (at, word))
     inner.effect(YieldOp, ())
     nothing = Block([build(YieldOp, location=emit.location)])
-    emit.choose(emit.integer("andi", *same), (nothing, packing))
+    is_same = emit.integer("andi", emit.integer("andi", same[0], same[1]), same[2])
+    emit.choose(is_same, (nothing, packing))
+
+
+def _extent_word(emit: Emitter, there: Sequence[SSAValue]) -> SSAValue:
+    """Some extents in one word; 0 for all of a tile."""
+    word = emit.constant(i64, 0)
+    for extent in there:
+        above = emit.integer("muli", word, emit.constant(i64, 1 << _EXTENT_BITS))
+        word = emit.integer("addi", above, extent)
+    return word
 
 
 def forget(emit: Emitter, slot: Slot) -> None:

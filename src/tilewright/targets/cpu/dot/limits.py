@@ -20,16 +20,17 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.ir.effects import global_access, is_plain_read
 from tilewright.ir.op import AccumulatingOp, ElementwiseOp
 from tilewright.ir.regions import receivers_of
-from tilewright.ir.types import shape_of
+from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.machine.model import MachineModel
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.dot.panels import Instruction
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.prefixes import surely_false_from
 from tilewright.targets.cpu.nests.recompute import can_recompute, with_scalars_of
-from tilewright.targets.cpu.schedule.bufferization import fills_zeros
+from tilewright.targets.cpu.schedule.bufferization import PackForm, fills_zeros
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 from tilewright.targets.cpu.schedule.lowering import Limits, Lowering
 from tilewright.targets.cpu.schedule.materialization import operand_spec
@@ -38,6 +39,8 @@ from tilewright.targets.cpu.schedule.materialization import operand_spec
 ROWS, COLUMNS = 0, 1
 # Vectors of these machines are loaded as far as a mask says in one instruction.
 _MASKED_LOADS = frozenset(("avx2", "avx512f"))
+# Of halves and bytes that takes more; with the second of them fewer lanes than a register's, too.
+_MASKED_BYTES, _LEAST_MASKED_BYTES = frozenset(("avx512bw", "avx512vl")), 4
 
 
 def limits_of(lowering: Lowering, emit: Emitter, op: DotOp) -> Limits | None:
@@ -64,6 +67,41 @@ def row_limit(lowering: Lowering, emit: Emitter, op: DotOp) -> SSAValue | None:
     return _clamped(emit, rows, shape_of(op.result.type)[ROWS]) if rows else None
 
 
+def there_is(
+    lowering: Lowering, emit: Emitter, form: PackForm, load: LoadOp
+) -> tuple[SSAValue, SSAValue] | None:
+    """How many rows and columns of a loaded tile anybody can tell from zeros; None: all.
+
+    What its own mask hides is zero, and what no store of the product sees may be. Two i64 from 1
+    on: more is never left out than that.
+    """
+    if not _copies_prefixes(lowering.machine, load):
+        return None
+    shape = shape_of(load.result.type)
+    extents: dict[int, list[SSAValue]] = {}
+    mask = load.mask
+    if mask is not None and fills_zeros(load) and can_recompute(lowering, mask):
+        extents |= surely_false_from(with_scalars_of(lowering, emit, mask), mask)
+    products = [op for op, forms in lowering.bufferization.operands.items() if form in forms]
+    if len(products) == 1 and len(shape_of(products[0].result.type)) == len(shape):
+        side = ROWS if form.role == "a" else COLUMNS
+        seen = _seen(lowering, emit, products[0].result).get(side, ())
+        dim = 1 - side if form.transposed else side
+        extents[dim] = [*extents.get(dim, ()), *seen]
+    if not any(extents.values()):
+        return None
+    rows, columns = (_clamped(emit, extents.get(dim, ()), shape[dim]) for dim in (ROWS, COLUMNS))
+    return rows, columns
+
+
+def _copies_prefixes(machine: MachineModel, load: LoadOp) -> bool:
+    """Whether vectors of a load's elements are loaded under a mask in one instruction."""
+    features = machine.enabled_features
+    if storage_bytes(load.result.type) < _LEAST_MASKED_BYTES:
+        return features >= _MASKED_BYTES
+    return "avx512f" in features
+
+
 def _takes_limits(lowering: Lowering, op: DotOp) -> bool:
     bufferization = lowering.bufferization
     forms = bufferization.operands[op]
@@ -71,14 +109,26 @@ def _takes_limits(lowering: Lowering, op: DotOp) -> bool:
     if uses != len(forms):
         return False
     spec = operand_spec(op, lowering.machine)
+    if spec.is_amx and spec.has_amx_limits and forms[1] not in bufferization.unpacked_transposes:
+        return all(_may_be_part(lowering, form, op) for form in forms)
     if forms[1] in bufferization.unpacked_transposes:
         return not spec.is_amx
     is_in_place = all(form in bufferization.unpacked for form in forms)
     return is_in_place and multiplies_prefixes(spec, lowering.machine)
 
 
+def _may_be_part(lowering: Lowering, form: PackForm, op: DotOp) -> bool:
+    """Whether an operand is copied from memory, beside its product, as far as it is there."""
+    load = owner(form.value)
+    if not isinstance(load, LoadOp) or load.parent is not op.parent or not form.from_memory:
+        return False
+    return _copies_prefixes(lowering.machine, load)
+
+
 def multiplies_prefixes(spec: DotSpec, machine: MachineModel) -> bool:
     """Whether the microkernel of a product may have limits on a machine."""
+    if spec.is_amx:
+        return spec.has_amx_limits and machine.enabled_features >= _MASKED_BYTES
     is_plain = spec.multiply.instruction is Instruction.FMA and spec.a_dtype == spec.b_dtype
     has_masks = not _MASKED_LOADS.isdisjoint(machine.enabled_features)
     return is_plain and spec.b_dtype in ("f32", "f64") and has_masks

@@ -17,6 +17,7 @@ a block are then fetched once from far away and all panels of B stream from the 
 from __future__ import annotations
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.targets.cpu.dot.amx_blocks import AmxBlocks
 from tilewright.targets.cpu.dot.amx_product import emit_amx_product
 from tilewright.targets.cpu.dot.amx_results import AmxTarget
 from tilewright.targets.cpu.dot.amx_transposed import emit_amx_transposed
@@ -66,7 +67,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     assert spec.can_read_a_in_place or not spec.a_in_place, spec
     assert spec.can_pack_b or not spec.packs_b, spec
     has_sources = spec.a_in_place or spec.transposed_b
-    assert has_sources or not spec.is_limited, spec
+    assert has_sources or spec.has_amx_limits or not spec.is_limited, spec
     assert spec.can_read_transposed_b or not spec.transposed_b, spec
     assert not (spec.has_row_limit and (spec.is_limited or spec.is_amx or spec.transposed_b)), spec
     assert spec.is_limited or spec.is_amx or not spec.has_target, spec
@@ -87,8 +88,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     if spec.amx_transposed is not None:
         emit_amx_transposed(fn, spec.amx_transposed)
     elif spec.amx_blocks is not None:
-        strides = ("%a_stride" if spec.a_in_place else str(spec.a_stride), spec.acc_stride)
-        emit_amx_product(fn, spec.amx_blocks, strides, spec.zero_init, _amx_target(spec))
+        _emit_amx(fn, spec, spec.amx_blocks)
     elif spec.transposed_b:
         sizes = (str(spec.m), str(spec.n), str(spec.k))
         limits = ("%rows", "%columns", "%depth") if spec.is_limited else sizes
@@ -98,6 +98,11 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
         emit_few_rows(fn, spec, lambda part: emit(fn, part, column_runs(part)))
     fn.emit("ret void")
     return module.add_function(name, fn.text())
+
+
+def _emit_amx(fn: FunctionBuilder, spec: DotSpec, blocks: AmxBlocks) -> None:
+    strides = ("%a_stride" if spec.a_in_place else str(spec.a_stride), spec.acc_stride)
+    emit_amx_product(fn, blocks, strides, spec.zero_init, _amx_target(spec), spec.is_limited)
 
 
 def _amx_target(spec: DotSpec) -> AmxTarget | None:

@@ -24,7 +24,7 @@ from tilewright.targets.cpu.dot.direct import amx_redirection, redirection
 from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.kept_panels import Slot, is_in_loop, pack_unless_kept
 from tilewright.targets.cpu.dot.limits import row_limit
-from tilewright.targets.cpu.dot.operands import kept_slot, pack, packed_buffer, unit_property
+from tilewright.targets.cpu.dot.packs import kept_slot, pack, packed_buffer, unit_property
 from tilewright.targets.cpu.dot.spec import FEW_ROWS, DotSpec
 from tilewright.targets.cpu.dot.summary import summary_of
 from tilewright.targets.cpu.dot.units import unit_key

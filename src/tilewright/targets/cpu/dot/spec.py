@@ -6,8 +6,9 @@ from typing import Literal
 
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.amx_blocks import AmxBlocks, amx_blocks
+from tilewright.targets.cpu.dot.amx_tiles import FULL_TILES
 from tilewright.targets.cpu.dot.amx_transposed import AmxTransposed, covers_transposed
-from tilewright.targets.cpu.dot.packing import PackSpec
+from tilewright.targets.cpu.dot.pack_spec import PackSpec
 from tilewright.targets.cpu.dot.panels import (
     ELEMENT_BYTES,
     Instruction,
@@ -71,7 +72,7 @@ class DotSpec:
     `is_amx` multiplies tile registers, `is_2x2` two rows by two columns in an instruction;
     `units.py` says where they may.
     `is_limited` takes, at run time, how many rows and columns are seen and how many k are summed;
-    both operands are then where the user has them.
+    both operands are then where the user has them, or AMX multiplies them (`has_amx_limits`).
     `has_row_limit` takes how many rows are seen alone, wherever the operands are.
     `transposed_b` reads B where the user has it, as `[N, K]`: see `transposed_b.py`.
     `has_target` writes the sum elsewhere than it adds to, or adds nothing, as it is told at run
@@ -198,6 +199,12 @@ class DotSpec:
     def amx_blocks(self) -> AmxBlocks | None:
         """How AMX cuts the product; None where it is another unit's."""
         return amx_blocks((self.m, self.n, self.k), self.multiply) if self.is_amx else None
+
+    @property
+    def has_amx_limits(self) -> bool:
+        """Whether AMX leaves out what limits hide: blocks of whole tiles."""
+        blocks = self.amx_blocks if not self.transposed_b else None
+        return blocks is not None and blocks.tiles == FULL_TILES and blocks.is_square
 
     @property
     def a_bytes(self) -> int:

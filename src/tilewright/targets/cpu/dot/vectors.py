@@ -158,9 +158,28 @@ def prefix_mask(fn: FunctionBuilder, lanes: int, bound: str, first: int) -> str:
     return fn.value(f"icmp slt <{lanes} x i64> <{numbers}>, {splat(fn, lanes, 'i64', bound)}")
 
 
+def clamped(fn: FunctionBuilder, value: str, most: int) -> str:
+    """An i64 value brought between 0 and `most`."""
+    for name, bound in (("smax", 0), ("smin", most)):
+        callee = fn.module.declare(f"llvm.{name}.i64", "i64", "i64, i64")
+        value = fn.value(f"call i64 {callee}(i64 {value}, i64 {bound})")
+    return value
+
+
+def prefix_mask_of(fn: FunctionBuilder, lanes: int, type_: str, count: str) -> str:
+    """Which lanes of a vector of `type_` are among the first `count`, an i64 up to `lanes`.
+
+    Compared as integers as wide as the elements: one instruction.
+    """
+    kind = f"i{ELEMENT_BITS[type_]}"
+    short = count if kind == "i64" else fn.value(f"trunc i64 {count} to {kind}")
+    numbers = ", ".join(f"{kind} {lane}" for lane in range(lanes))
+    return fn.value(f"icmp ult <{lanes} x {kind}> <{numbers}>, {splat(fn, lanes, kind, short)}")
+
+
 def load_masked(fn: FunctionBuilder, lanes: int, type_: str, address: str, mask: str) -> str:
     """A vector whose lanes come from memory where `mask` is set, and are zero elsewhere."""
-    suffix = {"float": "f32", "double": "f64"}[type_]
+    suffix = {"float": "f32", "double": "f64"}.get(type_, type_)
     kind = f"<{lanes} x {type_}>"
     align = ELEMENT_BITS[type_] // 8
     name = f"llvm.masked.load.v{lanes}{suffix}.p0"

@@ -89,11 +89,16 @@ def _pack(ctx: EmitContext, op: PackOp) -> None:
     source = pointee(op.src)
     spec = _operand_spec(cpu, source, role, op.rows.value.data, op.columns.value.data)
     spec = replace(spec, is_amx=unit_of(op) in AMX_UNITS, is_2x2=unit_of(op) == UNIT_2X2)
-    function = emit_pack(ctx.module, spec.pack_spec(role, op.transposed is not None))
+    copy = spec.pack_spec(role, op.transposed is not None)
+    function = emit_pack(ctx.module, replace(copy, is_limited=op.num_rows is not None))
     stride = ctx.value(op.stride)
     if ir.width_bits(op.stride.type) < 64:
         stride = ctx.fn.value(f"sext {ctx.typed(op.stride)} to i64")
-    arguments = f"{ctx.typed(op.src)}, i64 {stride}, {ctx.typed(op.dst)}"
+    pairs = ((op.num_rows, op.num_columns), (op.filled_rows, op.filled_columns))
+    # The copy is told of the rows of A or the columns of B, then of k.
+    ordered = (limit for pair in pairs for limit in (pair if role == "a" else pair[::-1]))
+    limits = (ctx.typed(limit) for limit in ordered if limit is not None)
+    arguments = ", ".join((ctx.typed(op.src), f"i64 {stride}", ctx.typed(op.dst), *limits))
     ctx.fn.emit(f"call void {function}({arguments})")
 
 

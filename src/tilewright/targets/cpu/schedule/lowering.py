@@ -33,9 +33,8 @@ class Limits:
 
     def of(self, form: PackForm) -> tuple[SSAValue, SSAValue]:
         """How much of an operand's tile is read, along its rows and its columns."""
-        if form.role == "a":
-            return (self.rows, self.depth)
-        return (self.columns, self.depth) if form.transposed else (self.depth, self.columns)
+        rows, columns = (self.rows, self.depth) if form.role == "a" else (self.depth, self.columns)
+        return (columns, rows) if form.transposed else (rows, columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,15 @@ a longer step where it does not in a short one.
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.affine.expression import Expression, symbol
 from tilewright.analysis.affine.scalars import Scalars
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.effects import is_free, is_plain_read
+from tilewright.ir.op import ViewOp
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE
@@ -31,23 +34,54 @@ _QUOTIENT, _AND = ELEMENTWISE["arith.divsi"], ELEMENTWISE["arith.andi"]
 
 
 def end_in_masks(loop: ForOp, product: ProductOp, depth: int) -> bool:
-    """Whether a last step may be longer than `depth`: both operands are zero from the end on.
+    """Whether a last step may be longer than `depth`: both operands are zero from the end on."""
+    low = constant_of(loop.lb)
+    if low is None or low < 0:
+        return False
+    masks = _Masks(loop, depth)
+    return all(masks.end(*operand) for operand in operands_of(product))
 
-    Both are rows in memory, of which a long step reads no more than there is, and the loop's
-    only reads; nothing but the sum is used after it.
+
+def operands_of(product: ProductOp) -> Sequence[tuple[Operation | None, int]]:
+    """What makes each operand of a product, but for a transposition, and its dimension along k."""
+    return _source(product.a, 1), _source(product.b, 0)
+
+
+def _source(value: SSAValue, dim: int) -> tuple[Operation | None, int]:
+    op = owner(value)
+    if isinstance(op, ViewOp) and op.source_dims() == (1, 0):
+        return owner(op.operands[0]), 1 - dim
+    return op, dim
+
+
+def adds_up_alone(loop: ForOp, product: ProductOp, may_be_turned: bool) -> bool:
+    """Whether a loop reads its product's operands and nothing else, and only its sum is used after.
+
+    Both are rows in memory, of which a long step reads no more than there is; or columns, where
+    they `may_be_turned`.
     """
     body = loop.body.block
     sum_ = loop.results[body.args.index(product.c) - 1]
     if any(result.uses for result in loop.results if result is not sum_):
         return False
-    low = constant_of(loop.lb)
-    if low is None or low < 0:
-        return False
-    loads = [owner(product.a), owner(product.b)]
+    loads = [load for load, _ in operands_of(product)]
     if any(not is_free(op) and op not in loads and op is not product for op in body.ops):
         return False
-    masks = _Masks(loop, depth)
-    return masks.end(loads[0], 1) and masks.end(loads[1], 0)
+    if not may_be_turned and loads != [owner(product.a), owner(product.b)]:
+        return False
+    tiles = AffineTiles()
+    return all(_is_matrix(load, body, tiles, may_be_turned) for load in loads)
+
+
+def _is_matrix(
+    load: Operation | None, body: Block, tiles: AffineTiles, may_be_turned: bool
+) -> bool:
+    """Whether a load of a loop reads rows, or columns, and zeros where its mask hides them."""
+    if load is None or load.parent is not body or not is_plain_read(load):
+        return False
+    strides = tiles.strides(load.operands[0])
+    near = strides if may_be_turned else strides[1:]
+    return fills_zeros(load) and any(s is not None and s.as_int() == 1 for s in near)
 
 
 class _Masks:
@@ -58,14 +92,9 @@ class _Masks:
         self._tiles, self._scalars = AffineTiles(), Scalars()
 
     def end(self, load: Operation | None, dim: int) -> bool:
-        """Whether a load reads rows, and zeros from the loop's end on along a dimension."""
-        if load is None or load.parent is not self._loop.body.block or not is_plain_read(load):
-            return False
+        """Whether a load reads zeros from the loop's end on along a dimension."""
         mask: object = getattr(load, "mask", None)
-        if not isinstance(mask, SSAValue) or not fills_zeros(load):
-            return False
-        stride = self._tiles.strides(load.operands[0])[1]
-        if stride is None or stride.as_int() != 1:
+        if not isinstance(mask, SSAValue):
             return False
         pending: list[tuple[SSAValue, int]] = [(mask, dim)]
         for part, along in once(pending):

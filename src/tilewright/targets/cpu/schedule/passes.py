@@ -36,7 +36,7 @@ from tilewright.targets.cpu.schedule.split_amx_products import (
 from tilewright.targets.cpu.schedule.turned_tiles import turn_tiles
 from tilewright.targets.cpu.schedule.widen_k_loops import (
     product_depth,
-    reads_prefixes,
+    reads_of,
     widen_k_loops,
 )
 
@@ -72,7 +72,7 @@ class WidenKLoops(Pass):
             widen_k_loops(
                 kernel,
                 lambda product: product_depth(product, self.machine),
-                lambda product: reads_prefixes(product, self.machine),
+                lambda product: reads_of(product, self.machine),
             )
 
 
