@@ -241,7 +241,7 @@ def working(runs: list[Run]) -> list[Run]:
         try:
             run()
         except Exception as error:  # each compiler has a class of its own for what does not fit
-            if type(error).__name__ not in ("OutOfResources", "ResourcesExceeded"):
+            if "OutOfResources" not in {each.__name__ for each in type(error).__mro__}:
                 raise
             print(f"left out: {str(error).splitlines()[0]}", flush=True)
         else:

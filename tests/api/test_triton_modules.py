@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.api.alias import run_script
-from tilewright.support.errors import TilewrightError, UnsupportedError
+from tilewright.support.errors import SharedMemoryExceeded, TilewrightError, UnsupportedError
+from tilewright.support.source import Span
+from tilewright.targets.nvidia.errors import ResourcesExceeded
 
 import triton  # isort: skip - `alias` has put it on the path
 import triton.language as tl  # isort: skip
@@ -123,6 +125,23 @@ def test_errors_form_tritons_tree() -> None:
     copy = pickle.loads(pickle.dumps(needs))
     assert (copy.required, copy.limit, copy.name) == (3, 2, "shared memory")
     assert str(copy) == str(needs)
+
+
+def test_what_does_not_fit_the_machine_is_out_of_resources() -> None:
+    """Tuning loops of programs catch that class, and read its numbers."""
+    from triton.runtime.raising import as_triton_raises
+
+    small = SharedMemoryExceeded("too much", span=Span("k.py", 3, 1))
+    small.required_bytes, small.limit_bytes = 300_000, 232_448
+    raised = as_triton_raises(small)
+    assert isinstance(raised, triton.OutOfResources) and isinstance(raised, SharedMemoryExceeded)
+    assert (raised.required, raised.limit, raised.name) == (300_000, 232_448, "shared memory")
+    assert str(raised) == str(small) and raised.is_of_configuration
+    copy = pickle.loads(pickle.dumps(raised))
+    assert isinstance(copy, triton.OutOfResources) and copy.required == 300_000
+    others = as_triton_raises(ResourcesExceeded("33 warps are too many"))
+    assert isinstance(others, triton.OutOfResources) and "registers" in others.name
+    assert as_triton_raises(others) is others
 
 
 def test_the_distribution_serves_the_same_modules(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.corpus.partitioned import gemm, gemm_case
 from tests.corpus.threads import lower_for_gpu
 from tests.errors.test_refused_plans import positionless
 from tests.plugins.goldens import Golden
-from tilewright.support.errors import NotPowerOfTwo
+from tilewright.support.errors import NotPowerOfTwo, SharedMemoryExceeded
 
 
 @tilewright.jit
@@ -158,3 +158,12 @@ def test_rows_of_96_bytes_are_multiplied() -> None:
     out = np.zeros((128, 64), np.int32)
     bytes_of(x, y, out, 96)
     np.testing.assert_array_equal(out, x.astype(np.int32) @ y.astype(np.int32).T)
+
+
+def test_groups_that_shared_memory_does_not_hold_are_a_question_of_configuration() -> None:
+    """A tuner leaves such a choice out and takes another one."""
+    case = gemm_case(gemm, 192, 256, 256, "gemm-large", M=192, N=256, K=256)
+    with pytest.raises(SharedMemoryExceeded, match="the groups of warps do not share it") as caught:
+        lower_for_gpu(case, None, num_consumer_groups=3)
+    assert "of shared memory, of 232448" in str(caught.value)
+    assert caught.value.is_of_configuration

@@ -297,13 +297,15 @@ def _too_much(plan: SharedPlan, limit_bytes: int, machine: str) -> SharedMemoryE
         line = describe(buffer.op).rpartition("/")[2]
         pieces[f"{number}. {buffer.what} at {line}"] = f"{buffer.size_bytes} bytes"
     span, chain = span_of(alive[0].op)
-    return SharedMemoryExceeded(
+    error = SharedMemoryExceeded(
         f"the kernel needs {plan.total_bytes} bytes of shared memory, {machine} has {limit_bytes}",
         types=pieces,
         hint=_advice(plan, alive[0], limit_bytes),
         span=span,
         chain=chain,
     )
+    error.required_bytes, error.limit_bytes = plan.total_bytes, limit_bytes
+    return error
 
 
 def _advice(plan: SharedPlan, largest: SharedBuffer, limit_bytes: int) -> str:

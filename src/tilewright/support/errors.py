@@ -515,8 +515,13 @@ class UnsupportedLayout(LayoutError):
 
 
 class SharedMemoryExceeded(UnsupportedError):
-    """The tiles that a kernel keeps in shared memory do not fit there."""
+    """The tiles that a kernel keeps in shared memory do not fit there.
 
+    *Units* bytes; both are 0 where they are not known.
+    """
+
+    required_bytes: int = 0
+    limit_bytes: int = 0
     help = "use smaller blocks, fewer stages or fewer warps"
 
 

@@ -18,3 +18,11 @@ class Refused(Exception):
     def remark(self) -> str:
         """The refusal as a line for people."""
         return f"{describe(self.op)}: the kernel is not split into roles: {self.reason}"
+
+
+class NoRoom(Refused):
+    """What the roles of a program keep in shared memory does not fit there. *Units* bytes."""
+
+    def __init__(self, op: Operation, reason: str, required: int, limit: int) -> None:
+        super().__init__(op, reason)
+        self.required, self.limit = required, limit

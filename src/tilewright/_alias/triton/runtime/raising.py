@@ -14,10 +14,14 @@ from tilewright.support.errors import (
     LiteralOutOfRange,
     MissingArgument,
     NotAKernelLaunch,
+    SharedMemoryExceeded,
     TilewrightError,
     UnexpectedArgument,
 )
 from tilewright.support.source import Span
+from tilewright.targets.nvidia.errors import ResourcesExceeded
+
+from .errors import OutOfResources
 
 # What Triton raises where we raise errors of our own: programs catch these classes.
 _PYTHON_CLASSES: dict[type[TilewrightError], type[Exception]] = {
@@ -61,12 +65,25 @@ def as_triton_raises(
     the kernel's `def` is known it says the place in Triton's words, `at LINE:COLUMN:`, in the
     text of the kernel without the `indent` columns before that `def`.
     """
+    if isinstance(error, SharedMemoryExceeded | ResourcesExceeded):
+        return _out_of_resources(error)
     if error.span is not None and python is None:
         return _with_position(error, first_line, indent)
     wanted = python or _PYTHON_CLASSES.get(type(error))
     if wanted is None or isinstance(error, wanted):
         return error
     return _rebuild(type(error), wanted, error.summary, error.__dict__)
+
+
+def _out_of_resources(error: SharedMemoryExceeded | ResourcesExceeded) -> TilewrightError:
+    """The error as one that tuners of Triton's programs catch, with their numbers where known."""
+    if isinstance(error, OutOfResources):
+        return error
+    needs = {"required": 0, "limit": 0, "name": "registers, threads or shared memory"}
+    if isinstance(error, SharedMemoryExceeded):
+        needs |= {"required": error.required_bytes, "limit": error.limit_bytes}
+        needs["name"] = "shared memory"
+    return _rebuild(type(error), OutOfResources, error.summary, {**error.__dict__, **needs})
 
 
 def as_launch_raises(error: TilewrightError) -> TilewrightError:

@@ -18,7 +18,8 @@ from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.roles import find_roles, role_around
-from tilewright.support.errors import NotPowerOfTwo
+from tilewright.schedule.partition.refusal import NoRoom, Refused
+from tilewright.support.errors import NotPowerOfTwo, SharedMemoryExceeded, TilewrightError
 from tilewright.support.tile_extents import is_power_of_two
 
 _LEAST_PANEL_BYTES = 32
@@ -26,10 +27,13 @@ _LEAST_PANEL_BYTES = 32
 "Swizzling modes"."""
 
 
-def require_extents(kernel: FuncOp, remarks: tuple[str, ...]) -> None:
+def require_extents(
+    kernel: FuncOp, remarks: tuple[str, ...], refused: Refused | None = None
+) -> None:
     """Refuse tiles that the kernel as it is now cannot compute with.
 
-    `remarks` say why it has no roles. *Raises*: NotPowerOfTwo with the first op that makes one.
+    `remarks` say why it has no roles, `refused` what stood in their way. *Raises*: NotPowerOfTwo
+    with the first op that makes one, SharedMemoryExceeded where roles do not fit there.
     """
     has_roles = find_roles(kernel) is not None
     for op in kernel.walk():
@@ -39,7 +43,7 @@ def require_extents(kernel: FuncOp, remarks: tuple[str, ...]) -> None:
             odd = [extent for extent in shape_of(value.type) if not is_power_of_two(extent)]
             problem = _problem(op, has_roles) if odd else ""
             if problem:
-                raise _refused(op, odd[0], problem, remarks)
+                raise _error(op, odd[0], problem, remarks, refused)
 
 
 def _problem(op: Operation, has_roles: bool) -> str:
@@ -63,9 +67,11 @@ def _problem_of_rows(op: Operation) -> str:
     return ""
 
 
-def _refused(op: Operation, extent: int, problem: str, remarks: tuple[str, ...]) -> NotPowerOfTwo:
+def _error(
+    op: Operation, extent: int, problem: str, remarks: tuple[str, ...], refused: Refused | None
+) -> TilewrightError:
     span, chain = span_of(op)
-    return NotPowerOfTwo(
+    error = (SharedMemoryExceeded if isinstance(refused, NoRoom) else NotPowerOfTwo)(
         f"a tile of {extent} rows or columns is no power of two, and {problem}",
         hint="; ".join(remarks)
         or "groups share the rows of products and of what is computed with them; take a power of "
@@ -73,3 +79,6 @@ def _refused(op: Operation, extent: int, problem: str, remarks: tuple[str, ...])
         span=span,
         chain=chain,
     )
+    if isinstance(error, SharedMemoryExceeded) and isinstance(refused, NoRoom):
+        error.required_bytes, error.limit_bytes = refused.required, refused.limit
+    return error

@@ -37,7 +37,7 @@ from tilewright.schedule.partition.form_roles import (
 )
 from tilewright.schedule.partition.lifted_reads import lift_reads
 from tilewright.schedule.partition.lives import Site
-from tilewright.schedule.partition.refusal import Refused
+from tilewright.schedule.partition.refusal import NoRoom, Refused
 from tilewright.schedule.partition.split_tiles import Smaller
 from tilewright.schedule.partition.tasks import has_tasks, refused_tasks
 from tilewright.schedule.plan.anchors import name_anchors, require_anchors
@@ -78,13 +78,14 @@ class FormRoles(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel."""
         kernel = find_kernel(module)
-        self._form(kernel)
-        require_extents(kernel, partition_remarks(kernel))
+        refused = self._form(kernel)
+        require_extents(kernel, partition_remarks(kernel), refused)
 
-    def _form(self, kernel: FuncOp) -> None:
+    def _form(self, kernel: FuncOp) -> Refused | None:
+        """Make the roles of a kernel; why not, where it asks for some."""
         schedule = schedule_of(kernel)
         if schedule is None or not any(role.kind == "load" for role in schedule.roles):
-            return
+            return None
         require_legal(kernel, schedule, require_anchors(schedule, kernel), self.machine, 0)
         name_anchors(kernel)
         refused = self._try(kernel, schedule)
@@ -100,6 +101,7 @@ class FormRoles(Pass):
             if most_programs(kernel):
                 undo(kernel)
         drop_unused_maps(kernel)
+        return refused
 
     def _try(self, kernel: FuncOp, schedule: Schedule) -> Refused | None:
         """Make the roles of a schedule; why not, with the kernel as it was."""
@@ -255,10 +257,11 @@ class _Gpu:
         total = slots + math.replicas * stored_bytes(body, self._epilogue) + _RESERVED_BYTES
         most = self._machine.max_shared_bytes
         if total > most:
-            raise Refused(
+            raise NoRoom(
                 sites[0].loads[0],
                 f"one slot of {slots} bytes and what is stored take {total} bytes of shared "
                 f"memory, of {most}",
+                *(total, most),
             )
 
 
