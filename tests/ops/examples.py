@@ -168,7 +168,9 @@ EXAMPLES: dict[str, Example] = {
         f"m = 8 : i64, n = 8 : i64, k = 8 : i64, zero_init, {segments(*(1,) * 16)}",
     ),
     "cpu.pack": Example(
-        (P, "i64", P), (), 'rows = 8 : i64, columns = 8 : i64, role = "b", transposed'
+        (P, "i64", P, "i64", "i64", "i64", "i64"),
+        (),
+        f'rows = 8 : i64, columns = 8 : i64, role = "b", transposed, {segments(*(1,) * 7)}',
     ),
     "cpu.forget": Example((P,), (), "num_elems = 8 : i64"),
     "cpu.is_alone": Example(results=("i1",)),

@@ -186,6 +186,25 @@ def test_shuffle_and_extract() -> None:
     assert y.tolist() == [7, 1, 2]
 
 
+WHOLE = segments(1, 1, 1, 0, 0, 0, 0)
+
+
+def test_a_copy_of_a_part_has_zeros_behind_it() -> None:
+    """A matrix [4, 6] of which [2, 3] are there; nothing is read behind them."""
+    sizes = "".join(
+        f'\n    %s{n} = "arith.constant"() <{{value = {n} : i64}}> : () -> i64'
+        for n in (2, 3, 4, 6, 9)
+    )
+    body = f"""{sizes}
+    "cpu.pack"(%0, %s9, %1, %s2, %s3, %s4, %s6) <{{rows = 4 : i64, columns = 6 : i64, role = "a",
+      {segments(*(1,) * 7)}}}> : ({P}, i64, {P}, i64, i64, i64, i64) -> ()"""
+    x, y = np.arange(1, 13, dtype=np.float32), np.full(24, 7, np.float32)
+    run((P, P), body, x, y)
+    want = np.zeros((4, 6), np.float32)
+    want[0, :3], want[1, :3] = x[:3], x[9:12]
+    np.testing.assert_array_equal(y.reshape(4, 6), want)
+
+
 def dot_body(element: str, kept: str, acc: str, *, transposed: bool, zero: bool) -> str:
     """Pack a [4, 6] and a [6, 5] (or its transpose) and multiply them."""
     source, packed, total = (f"!tt.ptr<{t}>" for t in (element, kept, acc))
@@ -195,9 +214,10 @@ def dot_body(element: str, kept: str, acc: str, *, transposed: bool, zero: bool)
     %b = "cpu.alloc"() <{{num_elems = 30 : i64, label = "b"}}> : () -> {packed}
     %six = "arith.constant"() <{{value = 6 : i64}}> : () -> i64
     %wide = "arith.constant"() <{{value = {6 if transposed else 5} : i64}}> : () -> i64
-    "cpu.pack"(%0, %six, %a) <{{rows = 4 : i64, columns = 6 : i64, role = "a"}}> :
+    "cpu.pack"(%0, %six, %a) <{{rows = 4 : i64, columns = 6 : i64, role = "a", {WHOLE}}}> :
       ({source}, i64, {packed}) -> ()
-    "cpu.pack"(%1, %wide, %b) <{{rows = 6 : i64, columns = 5 : i64, role = "b"{b_flag}}}> :
+    "cpu.pack"(%1, %wide, %b) <{{rows = 6 : i64, columns = 5 : i64, role = "b"{b_flag},
+      {WHOLE}}}> :
       ({source}, i64, {packed}) -> ()
     "cpu.dot"(%a, %b, %2) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64{", zero_init" * zero},
       {segments(1, 1, 1, *(0,) * 13)}}}> :

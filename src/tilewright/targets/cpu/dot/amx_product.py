@@ -86,7 +86,7 @@ def emit_amx_product(
     *Units* `strides`: elements between the rows of A (a value or a number) and of C.
     """
     a_stride, c_stride = scaled(fn, strides[0], blocks.a_bytes), strides[1] * ACCUMULATOR_BYTES
-    results = amx_results(fn, blocks, c_stride, zero_init, target)
+    results = amx_results(fn, blocks, c_stride, zero_init, target, is_limited)
     extents = ("%rows", "%columns", "%depth") if is_limited else ()
     sizes = blocks.rows, blocks.row_columns, blocks.step_depth
     counts = tuple(_chunks(fn, *each) for each in zip(extents, sizes, strict=False))

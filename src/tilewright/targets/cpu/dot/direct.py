@@ -136,7 +136,7 @@ def amx_redirection(
 ) -> tuple[SSAValue, ...]:
     """The same on AMX, and whether the sum goes there, rounded to the type there.
 
-    Only a tile that is seen whole goes there. B is packed before, and A, where it has no stride.
+    B is packed before, and A, where it has no stride.
     """
     here = lowering.buffer(op.result)
     read = [Matrix(a, stride, limits.rows, limits.depth) for stride in a_stride]

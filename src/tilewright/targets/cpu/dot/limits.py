@@ -75,7 +75,7 @@ def there_is(
     What its own mask hides is zero, and what no store of the product sees may be. Two i64 from 1
     on: more is never left out than that.
     """
-    if not _copies_prefixes(lowering.machine, load):
+    if not _copies_prefixes(lowering.machine, form):
         return None
     shape = shape_of(load.result.type)
     extents: dict[int, list[SSAValue]] = {}
@@ -94,10 +94,10 @@ def there_is(
     return rows, columns
 
 
-def _copies_prefixes(machine: MachineModel, load: LoadOp) -> bool:
-    """Whether vectors of a load's elements are loaded under a mask in one instruction."""
+def _copies_prefixes(machine: MachineModel, form: PackForm) -> bool:
+    """Whether vectors of a tile's elements are loaded under a mask in one instruction."""
     features = machine.enabled_features
-    if storage_bytes(load.result.type) < _LEAST_MASKED_BYTES:
+    if storage_bytes(form.value.type) < _LEAST_MASKED_BYTES:
         return features >= _MASKED_BYTES
     return "avx512f" in features
 
@@ -120,9 +120,9 @@ def _takes_limits(lowering: Lowering, op: DotOp) -> bool:
 def _may_be_part(lowering: Lowering, form: PackForm, op: DotOp) -> bool:
     """Whether an operand is copied from memory, beside its product, as far as it is there."""
     load = owner(form.value)
-    if not isinstance(load, LoadOp) or load.parent is not op.parent or not form.from_memory:
+    if load is None or load.parent is not op.parent or not form.from_memory:
         return False
-    return _copies_prefixes(lowering.machine, load)
+    return _copies_prefixes(lowering.machine, form)
 
 
 def multiplies_prefixes(spec: DotSpec, machine: MachineModel) -> bool:

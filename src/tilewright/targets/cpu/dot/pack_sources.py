@@ -7,6 +7,8 @@ source's start: no address is touched that the operand does not have.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.pack_spec import PackSpec
@@ -53,8 +55,12 @@ def load_along_k(
     fn: FunctionBuilder, spec: PackSpec, start: str, place: tuple[str, str], valid: int
 ) -> str:
     """The k-groups of a row that begins at `start`, `place` being its number and the first k."""
-    loaded = _load(fn, spec, start, _Place(*place), spec.chunk, valid)
-    return _as_lanes(fn, spec, _widen(fn, spec, spec.chunk, loaded))
+
+    def loaded(is_whole: bool) -> str:
+        vector = _load(fn, spec, start, _Place(*place), (spec.chunk, valid), is_whole)
+        return _as_lanes(fn, spec, _widen(fn, spec, spec.chunk, vector))
+
+    return _whole_or_part(fn, spec, _Place(*place), (1, valid), loaded)
 
 
 def load_groups(
@@ -73,42 +79,80 @@ def load_across_k(
     """The k-group from `k` on of `columns` columns, rows of the source interleaved."""
     if valid <= 0:
         return "zeroinitializer"
-    start = row_start(fn, spec, k)
-    rows = ["zeroinitializer"] * spec.group
-    for row in range(min(valid, spec.group)):
-        if row:
-            start = element_address(fn, spec.source_type, start, "%stride")
-        place = _Place(scaled(fn, k, 1, row), column)
-        rows[row] = _widen(fn, spec, spec.lanes, _load(fn, spec, start, place, spec.lanes, columns))
-    type_ = STORAGE_TYPE[spec.layout.element]
-    return _as_lanes(fn, spec, interleave(fn, spec.lanes, type_, rows))
+    first, count = row_start(fn, spec, k), min(valid, spec.group)
+
+    def loaded(is_whole: bool) -> str:
+        rows, start = ["zeroinitializer"] * spec.group, first
+        for row in range(count):
+            if row:
+                start = element_address(fn, spec.source_type, start, "%stride")
+            place = _Place(scaled(fn, k, 1, row), column)
+            vector = _load(fn, spec, start, place, (spec.lanes, columns), is_whole)
+            rows[row] = _widen(fn, spec, spec.lanes, vector)
+        type_ = STORAGE_TYPE[spec.layout.element]
+        return _as_lanes(fn, spec, interleave(fn, spec.lanes, type_, rows))
+
+    return _whole_or_part(fn, spec, _Place(k, column), (count, columns), loaded)
+
+
+def _whole_or_part(
+    fn: FunctionBuilder,
+    spec: PackSpec,
+    place: _Place,
+    size: tuple[int, int],
+    loaded: Callable[[bool], str],
+) -> str:
+    """A vector of lanes made of so many rows of so many elements from a place on.
+
+    `loaded` makes it, of rows that are there whole, or of parts of them.
+    """
+    if not spec.is_limited:
+        return loaded(True)
+    rows, elements = _limits(spec)
+    last_row, last = scaled(fn, place.row, 1, size[0]), scaled(fn, place.element, 1, size[1])
+    has_rows = fn.value(f"icmp sle i64 {last_row}, {rows}")
+    is_whole = fn.value(f"and i1 {has_rows}, {fn.value(f'icmp sle i64 {last}, {elements}')}")
+    whole, part, done = fn.new_label(), fn.new_label(), fn.new_label()
+    fn.branch_if(is_whole, whole, part)
+    vectors: list[str] = []
+    for label in (whole, part):
+        fn.place(label)
+        vectors.append(loaded(label == whole))
+        fn.branch(done)
+    fn.place(done)
+    kind = f"<{spec.lanes} x {spec.multiply.lane_type}>"
+    return fn.value(f"phi {kind} [ {vectors[0]}, %{whole} ], [ {vectors[1]}, %{part} ]")
+
+
+def _limits(spec: PackSpec) -> tuple[str, str]:
+    """How many rows of the source there are, and how many elements of each."""
+    return ("%depth", "%extent") if spec.is_across_k else ("%extent", "%depth")
 
 
 def _load(
-    fn: FunctionBuilder, spec: PackSpec, start: str, place: _Place, lanes: int, valid: int
+    fn: FunctionBuilder,
+    spec: PackSpec,
+    start: str,
+    place: _Place,
+    size: tuple[int, int],
+    is_whole: bool,
 ) -> str:
-    """A vector from a row that begins at `start`: the first `valid` lanes, zeros behind them."""
+    """A vector from a row that begins at `start`, `size` being its lanes and how many are valid.
+
+    The others are zeros, and where it is not whole those that are not there.
+    """
+    lanes, valid = size
     address = element_address(fn, spec.source_type, start, place.element)
-    if not spec.is_limited:
+    if is_whole:
         return load_prefix(fn, lanes, spec.source_type, address, valid)
-    rows, elements = ("%depth", "%extent") if spec.is_across_k else ("%extent", "%depth")
+    rows, elements = _limits(spec)
     left = fn.value(f"sub nsw i64 {elements}, {place.element}")
     is_row = fn.value(f"icmp slt i64 {place.row}, {rows}")
-    left = fn.value(f"select i1 {is_row}, i64 {left}, i64 0")
-    whole, part, done = fn.new_label(), fn.new_label(), fn.new_label()
-    fn.branch_if(fn.value(f"icmp sge i64 {left}, {valid}"), whole, part)
-    fn.place(whole)
-    loaded = load_prefix(fn, lanes, spec.source_type, address, valid)
-    fn.branch(done)
-    fn.place(part)
+    left = clamped(fn, fn.value(f"select i1 {is_row}, i64 {left}, i64 0"), valid)
     is_there = fn.value(f"icmp sgt i64 {left}, 0")
     address = fn.value(f"select i1 {is_there}, ptr {address}, ptr %source")
-    mask = prefix_mask_of(fn, lanes, spec.source_type, clamped(fn, left, valid))
-    masked = load_masked(fn, lanes, spec.source_type, address, mask)
-    fn.branch(done)
-    fn.place(done)
-    kind = f"<{lanes} x {spec.source_type}>"
-    return fn.value(f"phi {kind} [ {loaded}, %{whole} ], [ {masked}, %{part} ]")
+    mask = prefix_mask_of(fn, lanes, spec.source_type, left)
+    return load_masked(fn, lanes, spec.source_type, address, mask)
 
 
 def _as_lanes(fn: FunctionBuilder, spec: PackSpec, value: str) -> str:

@@ -60,7 +60,7 @@ def _emit_product(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -
     fetch = () if is_silent else fetch_address(lowering, emit, op, forms[1])
     found, place = lowering.limits.get(op), ()
     if op in lowering.direct and spec.is_amx:
-        place = amx_redirection(lowering, emit, op, a, stride, _whole(emit, spec))
+        place = amx_redirection(lowering, emit, op, a, stride, found or _whole(emit, spec))
     elif op in lowering.direct and stride and source:
         found = found or _whole(emit, spec)
         place = redirection(lowering, emit, op, ((a, stride[0]), (source[0], source[1])), found)

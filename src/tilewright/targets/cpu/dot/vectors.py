@@ -8,7 +8,10 @@ from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.targets.cpu.transposition import PART_BITS, transposed
 
 # By definition: the widths of the types.
-ELEMENT_BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32, "i16": 16, "i8": 8}
+ELEMENT_BITS = {
+    **{"double": 64, "float": 32, "half": 16, "bfloat": 16},
+    **{"i64": 64, "i32": 32, "i16": 16, "i8": 8},
+}
 """Bits of the LLVM scalar types that buffers are made of."""
 
 
@@ -192,7 +195,7 @@ def store_masked(
     fn: FunctionBuilder, lanes: int, type_: str, value: str, address: str, mask: str
 ) -> None:
     """Store the lanes of a vector where `mask` is set and touch no other byte."""
-    suffix = {"float": "f32", "double": "f64"}[type_]
+    suffix = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(type_, type_)
     kind = f"<{lanes} x {type_}>"
     align = ELEMENT_BITS[type_] // 8
     name = f"llvm.masked.store.v{lanes}{suffix}.p0"

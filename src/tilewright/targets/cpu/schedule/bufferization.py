@@ -265,7 +265,11 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 # The ops that make zeros of a zero: `other=0` of floats is an integer that is converted.
 _KEEPS_ZERO = frozenset(
-    ("tt.splat", "tt.broadcast", "arith.sitofp", "arith.uitofp", "arith.extf", "arith.truncf")
+    (
+        *("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.fp_to_fp"),
+        *("arith.sitofp", "arith.uitofp", "arith.extf", "arith.truncf"),
+        *("arith.extsi", "arith.extui", "arith.trunci"),
+    )
 )
 
 
