@@ -88,7 +88,7 @@ def rows(threads: int) -> Iterator[Row]:
     yield half_row("f16", 1024, threads, blocks_for(1024, threads, has_amx()))
     for blocks in GPU_BLOCKS:
         yield half_row("bf16", 1024, threads, blocks, tiles_text(blocks), has_bar=False)
-    for size in AMX_SIZES if has_amx() else ():
+    for size in (*AMX_SIZES, 1000) if has_amx() else ():
         yield int8_row(size, threads)
 
 
