@@ -25,6 +25,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.targets.cpu.dot.packs import products_of
 from tilewright.targets.cpu.dot.panels import Instruction
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.nests.emitter import Emitter
@@ -82,7 +83,7 @@ def there_is(
     mask = load.mask
     if mask is not None and fills_zeros(load) and can_recompute(lowering, mask):
         extents |= surely_false_from(with_scalars_of(lowering, emit, mask), mask)
-    products = [op for op, forms in lowering.bufferization.operands.items() if form in forms]
+    products = products_of(lowering, form)
     if len(products) == 1 and len(shape_of(products[0].result.type)) == len(shape):
         side = ROWS if form.role == "a" else COLUMNS
         seen = _seen(lowering, emit, products[0].result).get(side, ())

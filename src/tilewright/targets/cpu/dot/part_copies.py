@@ -38,6 +38,10 @@ def limits_for(lowering: Lowering, emit: Emitter, form: PackForm) -> Limits | No
     return lowering.limits[first]
 
 
+def _known_limits(lowering: Lowering, form: PackForm) -> Limits | None:
+    return lowering.limits.get(products_of(lowering, form)[0])
+
+
 def choose_part(
     lowering: Lowering,
     out: Block,
@@ -50,7 +54,7 @@ def choose_part(
     op = owner(form.value)
     assert isinstance(op, LoadOp)
     ev = Evaluator(lowering, Emitter(out, op.location))
-    is_limited = lowering.limits.get(products_of(lowering, form)[0]) is not None
+    is_limited = _known_limits(lowering, form) is not None
     # What other units than AMX read in place they read no further than their limits.
     is_read_there = is_limited and not spec_of(lowering, form).is_amx
     there = None if is_read_there else there_is(lowering, ev.emit, form, op)
@@ -69,7 +73,7 @@ def choose_part(
 
 def read_by(lowering: Lowering, emit: Emitter, form: PackForm) -> tuple[SSAValue, SSAValue]:
     """How much of an operand's tile its product reads: as far as its limits, AMX whole blocks."""
-    limits = lowering.limits.get(products_of(lowering, form)[0])
+    limits = _known_limits(lowering, form)
     if limits is None:
         rows, columns = (emit.constant(i64, size) for size in shape_of(form.value.type))
         return rows, columns
