@@ -10,10 +10,11 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from tilewright.layout.digits import positions, power_of_two_part
+from tilewright.layout.digits import positions
 from tilewright.layout.gf2 import Span
 from tilewright.layout.linear import LinearLayout
 from tilewright.support.dataclass import dataclass
+from tilewright.support.powers_of_two import power_of_two_part
 
 
 @dataclass(frozen=True)

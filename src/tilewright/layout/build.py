@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tilewright.layout.digits import is_power_of_two, power_of_two_part
 from tilewright.layout.linear import Coordinates, LinearLayout
 from tilewright.layout.map import unit
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import LayoutError, UnsupportedLayout
+from tilewright.support.powers_of_two import is_power_of_two, power_of_two_part
 
 # The bits of a piece of a layout: `2^k` places of an in-dim along a dim of the tile.
 _Step = tuple[str, int, int]

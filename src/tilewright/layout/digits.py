@@ -10,16 +10,6 @@ from collections.abc import Iterator, Sequence
 from math import gcd, prod
 
 
-def power_of_two_part(number: int) -> int:
-    """The largest power of two that divides a number."""
-    return number & -number
-
-
-def is_power_of_two(number: int) -> bool:
-    """Whether a number is 1, 2, 4 or so on."""
-    return number > 0 and number & (number - 1) == 0
-
-
 def positions(order: Sequence[int], repeats: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Which repeat along each dimension the 0th, 1st, … copy of the atom is."""
     current = [0] * len(repeats)

@@ -21,13 +21,13 @@ import numpy as np
 
 from tilewright.layout import text
 from tilewright.layout.digits import (
-    is_power_of_two,
     position,
     positions,
 )
 from tilewright.layout.gf2 import Span
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import LayoutError, UnsupportedLayout
+from tilewright.support.powers_of_two import is_power_of_two
 
 Coordinates = tuple[int, ...]
 Bases = tuple[tuple[str, tuple[Coordinates, ...]], ...]

@@ -21,11 +21,11 @@ from tilewright.ir.encoding import layout_of
 from tilewright.ir.plans import ExchangePlan
 from tilewright.ir.types import element_of, storage_bytes
 from tilewright.layout.axis import AxisSpread, spread_along
-from tilewright.layout.digits import power_of_two_part
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.reduction.ir import CombineOp
 from tilewright.schedule.exchanges import too_few_bytes
 from tilewright.support.dataclass import dataclass
+from tilewright.support.powers_of_two import power_of_two_part
 
 
 @dataclass(frozen=True)

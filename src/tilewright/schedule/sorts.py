@@ -16,7 +16,6 @@ from tilewright.ir.encoding import layout_of
 from tilewright.ir.plans import ExchangeAttr, ExchangePlan
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.axis import AxisSpread, spread_along
-from tilewright.layout.digits import is_power_of_two
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.indexing.ir import SortOp
 from tilewright.schedule.exchanges import CHECKS, CHOICES, too_few_bytes
@@ -24,6 +23,7 @@ from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours, al
 from tilewright.schedule.rearrangements import tile_places
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
+from tilewright.support.powers_of_two import is_power_of_two
 
 # By definition: half of the 32-bit word in which a short key travels.
 _INDEX_BITS = 16

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from tilewright.support.powers_of_two import is_power_of_two
+
 _STEP = 16
 """Rows, columns and depths of a product of warp groups. Source: PTX ISA 8.8, 9.7.15.5: 64 rows are
 16 for each warp; columns count by 8, depths of 16-bit elements by 16."""
-
-
-def is_power_of_two(extent: int) -> bool:
-    """Whether an extent is 1, 2, 4 and so on."""
-    return extent > 0 and extent & (extent - 1) == 0
 
 
 def is_extent_of_groups(extent: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from tilewright.language.core import DTYPE_BY_SHORT_NAME
+from tilewright.support.powers_of_two import is_power_of_two
 
 IndexPath = tuple[int, ...]
 
@@ -53,11 +54,6 @@ def canonicalize_dtype(dtype: object) -> str:
 def canonicalize_ptr_dtype(dtype: object, is_const: bool) -> str:
     """The name in signatures of a pointer to elements of a dtype."""
     return f"{'*k' if is_const else '*'}{canonicalize_dtype(dtype)}"
-
-
-def is_power_of_two(x: int) -> bool:
-    """Whether `x` is a power of two (1 included)."""
-    return x > 0 and x & (x - 1) == 0
 
 
 def validate_block_shape(shape: Sequence[int]) -> int:

@@ -14,6 +14,7 @@ from typing import Protocol
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.simt.partition import Partition
 from tilewright.support.dataclass import dataclass
+from tilewright.support.powers_of_two import is_power_of_two
 
 Bases = tuple[int, ...]
 
@@ -165,7 +166,7 @@ def _terms(fn: FunctionBuilder, source: str, bases: Bases) -> list[tuple[str, in
 def _continues(bases: Bases, start: int, count: int) -> bool:
     """Whether the run of single bits, each twice the one before, goes on."""
     base, following = bases[start], start + count
-    is_single = base & (base - 1) == 0
+    is_single = is_power_of_two(base)
     return is_single and following < len(bases) and bases[following] == base << count
 
 
@@ -174,7 +175,7 @@ def _field(
 ) -> tuple[str, int]:
     """`count` bits of `source` from `position` on, as multiples of `base`."""
     mask = (1 << count) - 1
-    is_single = base & (base - 1) == 0
+    is_single = is_power_of_two(base)
     if is_single and base == 1 << position:
         kept = mask << position
         return fn.prologue_value(f"and i32 {source}, {kept}"), kept

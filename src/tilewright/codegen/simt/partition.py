@@ -11,6 +11,7 @@ from itertools import combinations
 
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+from tilewright.support.powers_of_two import is_power_of_two
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,7 @@ class Partition:
     is_elected: bool = False
 
     def __post_init__(self) -> None:
-        is_power = self.warps & (self.warps - 1) == 0
-        if not (is_power or self.is_cta) or not 0 < self.warps <= self.cta_warps:
+        if not (is_power_of_two(self.warps) or self.is_cta) or not 0 < self.warps <= self.cta_warps:
             raise InternalError(f"a partition of {self.warps} out of {self.cta_warps} warps")
 
     @property

@@ -13,12 +13,12 @@ from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear, shared_swizzled
-from tilewright.layout.digits import is_power_of_two
 from tilewright.ops.channels import GetOp, PutPartOp
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.layout.anchors import fastest_dim
 from tilewright.support.errors import NotPowerOfTwo
+from tilewright.support.powers_of_two import is_power_of_two
 
 Stage = Callable[[SSAValue, SharedType], SSAValue]
 """Gives a tile its place in shared memory, of a type; the shared tile."""

@@ -21,7 +21,6 @@ from tilewright.ir.op import AccumulatingOp
 from tilewright.ir.passes import Pass
 from tilewright.ir.plans import REGISTERS, SHARED, ProductAttr, ProductPlan
 from tilewright.ir.regions import sources_of
-from tilewright.layout.digits import power_of_two_part
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
@@ -31,6 +30,7 @@ from tilewright.ops.roles import role_around
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.options import INPUT_PRECISIONS
+from tilewright.support.powers_of_two import is_power_of_two, power_of_two_part
 
 WARP_GROUP = WGMMA.warps
 """The warps that issue a wgmma together."""
@@ -217,7 +217,7 @@ def _wgmma(
     widest = next(
         n
         for n in range(limit, 0, -MMA.column_step)
-        if width % n == 0 and (across == 1 or n & (n - 1) == 0) and are_whole_panels(n, panel)
+        if width % n == 0 and (across == 1 or is_power_of_two(n)) and are_whole_panels(n, panel)
     )
     shape = (WGMMA.rows, widest, step)
     return ProductPlan("wgmma", shape, (WARP_GROUP * down, across), SHARED, SHARED)

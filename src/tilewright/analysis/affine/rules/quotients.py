@@ -27,6 +27,7 @@ from tilewright.analysis.strides import power_divided_by
 from tilewright.ir.types import shape_of
 from tilewright.ops.creation.ir import splatted
 from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.support.powers_of_two import is_power_of_two
 
 
 def _unbroken_run(dividend: AffineTile, divisor: AffineTile, dim: int) -> int:
@@ -65,7 +66,7 @@ def _quotient_of(
         pairs = zip(dims, runs, kind.shape, strict=True)
         dims = [in_groups(run, n) if run > along.equal() else along for along, run, n in pairs]
     by = right.constant
-    is_exact = by is not None and by > 0 and by & (by - 1) == 0
+    is_exact = by is not None and is_power_of_two(by)
     quotient = left.divisor // by if is_exact and by is not None else 1
     is_nonnegative = left.is_nonnegative and _is_positive(op.operands[1], right)
     return made(kind, dims, None, max(1, quotient), is_nonnegative=is_nonnegative)

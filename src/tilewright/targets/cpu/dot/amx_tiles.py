@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.support.dataclass import dataclass
+from tilewright.support.powers_of_two import is_power_of_two
 
 # By definition: the palette 1 of AMX.
 TILE_ROWS, TILE_BYTES, NUM_TILES = 16, 64, 8
@@ -72,7 +73,7 @@ def tile_shape(m: int, n: int, k: int, element_bytes: int) -> TileShape | None:
         and k_bytes % GROUP_BYTES == 0
     )
     # Panels of fewer than four columns are padded to four, the least that a vector holds.
-    is_wide = columns >= 4 and columns & (columns - 1) == 0
+    is_wide = columns >= 4 and is_power_of_two(columns)
     return TileShape(rows, columns, k_bytes) if is_whole and is_wide else None
 
 

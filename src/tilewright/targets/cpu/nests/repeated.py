@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from tilewright.ir.types import element_of, i1, vector_of, width_bits
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.support.powers_of_two import is_power_of_two
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -29,7 +30,7 @@ def repeated_cut(ev: Evaluator, pieces: Pieces) -> Cut | None:
         return None
     (cut,) = pieces.cuts
     size = cut.size or 0
-    return cut if cut.step == 1 and 1 < size < ev.lanes and size & (size - 1) == 0 else None
+    return cut if cut.step == 1 and 1 < size < ev.lanes and is_power_of_two(size) else None
 
 
 def starts_group(ev: Evaluator, cut: Cut) -> SSAValue:

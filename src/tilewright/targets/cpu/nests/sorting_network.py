@@ -33,6 +33,7 @@ from tilewright.ops.elementwise.comparisons import FLOAT_PREDICATES, CmpFOp
 from tilewright.ops.elementwise.ir import BitcastOp, ExtUIOp, SelectOp
 from tilewright.ops.indexing.ir import SortOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.powers_of_two import is_power_of_two
 from tilewright.targets.cpu.nests import masks
 from tilewright.targets.cpu.nests.emitter import Emitter, code
 from tilewright.targets.cpu.ops import GatherOp, LoadOp, ShuffleOp, StoreOp
@@ -70,7 +71,7 @@ def fits(op: SortOp, vector_bytes: int) -> bool:
     """Whether the words of a row hold its keys, and are more than one vector."""
     source = op.src.type
     size, bits = shape_of(source)[-1], width_bits(source)
-    is_power = size & (size - 1) == 0
+    is_power = is_power_of_two(size)
     return is_power and 8 <= bits <= 32 and size >= 2 * lanes_of_words(vector_bytes) >= 4
 
 

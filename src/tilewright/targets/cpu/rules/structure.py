@@ -12,6 +12,7 @@ from tilewright.ops.creation.ir import SplatOp
 from tilewright.ops.debug.ir import AssumeOp, BarrierOp
 from tilewright.ops.function import ReturnOp
 from tilewright.ops.program.ir import ClockOp, GetNumProgramsOp, GetProgramIdOp
+from tilewright.support.powers_of_two import is_power_of_two
 from tilewright.targets.cpu.ops import NestOp, ReduceLanesOp, YieldOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules.extreme_lanes import emit_extreme, takes_extreme
@@ -42,7 +43,7 @@ def _splits_masks(ctx: EmitContext, lanes: int) -> bool:
     Remove when `test_a_part_of_a_mask_that_is_known_to_be_false_is_not_loaded` holds without.
     """
     features = getattr(ctx.target, "features", frozenset())
-    return "avx512f" not in features and lanes & (lanes - 1) == 0 and lanes > 1
+    return "avx512f" not in features and is_power_of_two(lanes) and lanes > 1
 
 
 def _mask_text(ctx: EmitContext, value: str, lanes: int) -> str:

@@ -20,7 +20,7 @@ from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.shape.ir import PermutingOp
 from tilewright.schedule.plan.copies import is_volatile, is_zero
-from tilewright.support.tile_extents import is_power_of_two
+from tilewright.support.powers_of_two import is_power_of_two
 
 REGISTERS = {1: (96, 240), 2: (72, 216), 3: (56, 152)}
 """Of a thread that copies, which knows the addresses of its part of a tile, and of one that

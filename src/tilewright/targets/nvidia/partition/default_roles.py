@@ -28,7 +28,7 @@ from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.passes.persist import tile_loops
 from tilewright.support.options import CompileOptions
-from tilewright.support.tile_extents import is_power_of_two
+from tilewright.support.powers_of_two import is_power_of_two
 from tilewright.targets.nvidia.partition.copied_loads import gathered_operand
 
 GROUPS = 2

@@ -20,7 +20,7 @@ from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.roles import find_roles, role_around
 from tilewright.schedule.partition.refusal import NoRoom, Refused
 from tilewright.support.errors import NotPowerOfTwo, SharedMemoryExceeded, TilewrightError
-from tilewright.support.tile_extents import is_power_of_two
+from tilewright.support.powers_of_two import is_power_of_two
 
 _LEAST_PANEL_BYTES = 32
 """Of rows in shared memory whose places follow from each thread's bits. Source: PTX ISA 8.8, 5.5.6,
