@@ -9,15 +9,15 @@ those of control flow. Requires and produces T0.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.edits import erase
-from tilewright.ir.effects import is_free
+from tilewright.ir.expressions import form_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
 from tilewright.support.dataclass import dataclass
 
-Key = tuple[object, ...]
+Key = tuple[object, tuple[SSAValue, ...]]
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,10 @@ def _merge(block: Block, seen: dict[Key, Operation]) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 _merge(inner, visible)
-        if op.regions or not op.results or not is_free(op):
+        form = form_of(op)
+        if form is None:
             continue
-        key = _key(op)
+        key = (form, tuple(op.operands))
         earlier = seen.setdefault(key, op)
         if earlier is op:
             own.append(key)
@@ -57,9 +58,3 @@ def _merge(block: Block, seen: dict[Key, Operation]) -> None:
             erase(op)
     for key in own:
         del seen[key]
-
-
-def _key(op: Operation) -> Key:
-    # Two that are annotated in different ways are not one.
-    given = (tuple(op.properties.items()), tuple(op.attributes.items()))
-    return (type(op), tuple(op.operands), given, tuple(r.type for r in op.results))

@@ -3,8 +3,9 @@
 The registers of an index tile differ by constants. Where each would be a sum of its own, a
 thread would hold an address for each access of a tile; kept as (base, constant) they share the
 base. Sums and products are exact modulo their width. A signed offset of 32 bits that is added to a
-pointer, widened or not, is taken not to overflow (the checked mode reports one that does); narrower
-and unsigned ones wrap, and are widened as they are.
+pointer, widened or not, is taken not to overflow (the checked mode reports one that does). Whatever
+else is widened keeps its constant where its numbers are known to leave room for it, as those of a
+range do; what may have wrapped is widened as it is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilewright.analysis.ranges import Range, Ranges
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.codegen.simt.rules import SIMT_RULES
@@ -170,10 +172,16 @@ def _is_offset(value: SSAValue) -> bool:
 @SIMT_RULES.register(ExtSIOp, ExtUIOp)
 def _extend(ctx: SimtContext, op: Operation) -> None:
     (source,), (result,) = op.operands, op.results
-    wraps = isinstance(op, ExtUIOp) or ir.width_bits(source.type) < _ADDRESS_BITS
-    if wraps or not has_layout(result.type) or not _is_offset(result):
+    bits = ir.width_bits(source.type)
+    if not has_layout(result.type) or bits == 1:
         ctx.emit_default(op)
         return
+    wraps = isinstance(op, ExtUIOp) or bits < _ADDRESS_BITS or not _is_offset(result)
+    constants = [affine_of(ctx, register)[1] for register in ctx.registers(source)]
+    if wraps and not _leave_room(Ranges().of(source), constants, bits):
+        ctx.emit_default(op)
+        return
+    # A base is the number without its constant, and may be negative where the number is not.
     combined = _Combined(ctx, element_type(result.type))
     from_kind = llvm_type(element_type(source.type))
     names = []
@@ -184,6 +192,15 @@ def _extend(ctx: SimtContext, op: Operation) -> None:
             wide = combined.value(f"sext {from_kind} {base} to {combined.kind}")
         names.append(combined.sum(wide, constant))
     ctx.define_tile(result, names)
+
+
+def _leave_room(numbers: Range, constants: Iterable[int], bits: int) -> bool:
+    """Whether numbers widen alike signed or not, and none wraps when it is parted from a constant.
+
+    `bits`: the width that they have before.
+    """
+    (least, most), limit = numbers, 1 << bits - 1
+    return least >= 0 and all(-limit <= least - c and most - c < limit for c in constants)
 
 
 @SIMT_RULES.register(AddPtrOp)
