@@ -178,7 +178,8 @@ def _extend(ctx: SimtContext, op: Operation) -> None:
         return
     wraps = isinstance(op, ExtUIOp) or bits < _ADDRESS_BITS or not _is_offset(result)
     constants = [affine_of(ctx, register)[1] for register in ctx.registers(source)]
-    if wraps and not _leave_room(Ranges().of(source), constants, bits):
+    keeps = any(constants) and _leave_room(Ranges().of(source), constants, bits)
+    if wraps and not keeps:
         ctx.emit_default(op)
         return
     # A base is the number without its constant, and may be negative where the number is not.
