@@ -14,7 +14,10 @@ from tilewright.ir import types as ir
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.plans import SHARED
 from tilewright.layout.linear import LinearLayout
+from tilewright.machine.mma import WGMMA
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
+from tilewright.support.errors import InternalError
+from tilewright.support.powers_of_two import is_power_of_two
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp, FenceGlobalOp
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.nvidia.rules.fma import emit_fma_product
@@ -135,10 +138,10 @@ class _WgmmaProduct:
         op, (row, column) = self.op, block
         registers = [names[index] for index in self._indices(block)]
         accumulators = self._words(element_type(op.c.type), registers)
-        b_base = self._descriptor(op.b, self.b, self._group(1), self.shape.columns)
+        b_base = self._descriptor(op.b, self.b, 1, self.shape.columns)
         a_base = None
         if self.a is not None:
-            a_base = self._descriptor(op.a, self.a, self._group(0), self.plan.shape[0])
+            a_base = self._descriptor(op.a, self.a, 0, self.plan.shape[0])
         steps: list[WgmmaStep] = []
         for k in range(0, _extents(op.a.type)[1], self.shape.depth):
             right = advanced(self.fn, b_base, self.b.offset(column, k))
@@ -166,16 +169,37 @@ class _WgmmaProduct:
         assert isinstance(value.type, SharedType)
         return shared_operand(value.type, k_dim)
 
-    def _descriptor(self, value: SSAValue, operand: SharedOperand, group: str, outer: int) -> str:
-        """The descriptor of what the thread's warp group reads first."""
-        start = self.ctx.value(value)
-        if group != "0":
-            step = operand.offset(outer, 0)
-            moved = self.fn.value(f"mul i32 {group}, {step}")
+    def _descriptor(self, value: SSAValue, operand: SharedOperand, dim: int, extent: int) -> str:
+        """The descriptor of what the thread's warp group reads first: `extent` along a dim."""
+        start, moved = self.ctx.value(value), self._place(operand, dim, extent)
+        if moved != "0":
             start = moved if start == "0" else self.fn.value(f"add i32 {start}, {moved}")
         pointer = shared_pointer(self.fn, start)
         address = self.fn.value(f"ptrtoint ptr addrspace(3) {pointer} to i32")
         return descriptor_base(self.fn, address, operand)
+
+    def _place(self, operand: SharedOperand, dim: int, extent: int) -> str:
+        """How far behind the first group's part that of the thread's group is, in bytes, i32.
+
+        Parts lie at equal distances as long as they are in one panel, and so do panels.
+        """
+        group = self._group(dim)
+        if group == "0":
+            return "0"
+        count = self.plan.warps[dim] // (WGMMA.warps if dim == 0 else 1)
+        places = [operand.offset(number * extent, 0) for number in range(count)]
+        inside = next((n for n in range(count) if places[n] != n * places[1]), count)
+        apart = places[inside] if inside < count else 0
+        expected = [n % inside * places[1] + n // inside * apart for n in range(count)]
+        if places != expected or not is_power_of_two(inside):
+            raise InternalError(f"{count} warp groups do not find parts of {extent} in {operand}")
+        if inside == count:
+            return self.fn.value(f"mul i32 {group}, {places[1]}")
+        within = self.fn.value(f"and i32 {group}, {inside - 1}")
+        panel = self.fn.value(f"lshr i32 {group}, {inside.bit_length() - 1}")
+        terms = (f"mul i32 {within}, {places[1]}", f"mul i32 {panel}, {apart}")
+        moved = [self.fn.value(term) for term in terms]
+        return self.fn.value(f"add i32 {moved[0]}, {moved[1]}")
 
     def _fragment(self, row: int, k: int) -> tuple[str, ...]:
         """The four registers of A of one instruction, packed once."""
