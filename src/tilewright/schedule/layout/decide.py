@@ -24,6 +24,7 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
+from tilewright.schedule.layout.access_widths import AccessWidths
 from tilewright.schedule.layout.anchors import ANCHORS, Anchored, registers_in_a_row
 from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.layout.carried import Carried, carried_by
@@ -45,8 +46,8 @@ def decide_layouts(kernel: FuncOp, machine: MachineModel, num_warps: int) -> Lay
 
     *Raises*: InternalError for an op without rule, PlanMissing for one without plan.
     """
-    walk = _Walk(Layouts(machine, num_warps), values_of_products(kernel))
-    walk.group_accesses(kernel)
+    walk = _Walk(kernel, Layouts(machine, num_warps), values_of_products(kernel))
+    walk.look_at_accesses(kernel)
     run(walk, kernel.body.block)
     return walk.layouts
 
@@ -89,7 +90,7 @@ class _Walk:
     is_backward = False
     is_sparse = True
 
-    def __init__(self, layouts: Layouts, products: frozenset[SSAValue]) -> None:
+    def __init__(self, kernel: FuncOp, layouts: Layouts, products: frozenset[SSAValue]) -> None:
         self.layouts = layouts
         # Values computed from a matrix product: their layout wins over that of a load.
         self.products = products
@@ -97,7 +98,7 @@ class _Walk:
         # A loop that is entered again in the same way starts where it ended: else nests take
         # several walks to the power of their depth.
         self.settling: dict[tuple[Operation, Place], _Settling] = {}
-        self.widths: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        self.widths = AccessWidths(kernel)
 
     # --- what rules ask ---
 
@@ -111,8 +112,8 @@ class _Walk:
 
     def accessed(self, op: Operation) -> LinearLayout:
         """The layout that coalesces the access of `op` to the pointers of operand 0."""
-        shape, order = _access_key(op)
-        return self.layouts.coalesced(shape, order, self.widths[shape, order])
+        (shape, order), width = self.widths.of(op)
+        return self.layouts.coalesced(shape, order, width)
 
     def streamed(self, shape: tuple[int, ...], element_bytes: int) -> LinearLayout:
         """The layout that reads rows of a shared tile in the widest accesses."""
@@ -123,15 +124,13 @@ class _Walk:
 
     # --- memory ---
 
-    def group_accesses(self, kernel: FuncOp) -> None:
-        """Accesses of one shape and order share a layout: the widest that one of them takes."""
+    def look_at_accesses(self, kernel: FuncOp) -> None:
+        """Take over how wide accesses are, and check the layouts that the author gives."""
         for op in kernel.walk():
             require_own_tiles(op, self.layouts.of_program)
             plan = annotated(op, AccessAttr)
             if plan is not None:
-                key = _access_key(op)
                 self.layouts.vectors[op] = plan.vector
-                self.widths[key] = max(self.widths.get(key, 1), plan.vector)
 
     # --- the walk ---
 
@@ -307,7 +306,3 @@ def _wanted_operands(op: Operation, layout: LinearLayout) -> list[tuple[SSAValue
         return []
     pairs = zip(op.operands, wanted, strict=True)
     return [(operand, at) for operand, at in pairs if at is not None]
-
-
-def _access_key(op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return shape_of(op.operands[0].type), decided(op, AccessAttr).order
