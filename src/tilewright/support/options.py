@@ -235,12 +235,11 @@ class CompileOptions:
                 value = operator.index(value)
                 object.__setattr__(self, name, value)
             if not is_valid(value):
-                is_power = is_valid is _is_power_of_two
                 raise InvalidOption(
                     f"option `{name}` is {value!r}",
                     argument=name,
                     hint=f"pass {domain}",
-                    known_as=f"{name} must be a power of 2" if is_power else "",
+                    known_as=f"{name} must be a power of 2" if is_valid is _is_power_of_two else "",
                 )
 
     def replaced(self, changes: Mapping[str, object]) -> CompileOptions:
