@@ -61,3 +61,27 @@ def test_wrapped_offsets_gather_the_right_elements(element: type, narrow: type) 
         case = case_of(element, narrow, tl.int16)
     got = run_threads(case)
     np.testing.assert_array_equal(got["out"], case.expected()["out"])
+
+
+@tilewright.jit
+def wide_rows(x, out, count, WIDTH: tl.constexpr, ROWS: tl.constexpr):
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    at = rows[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+    inside = (rows < count)[:, None]
+    tl.store(out + at, tl.load(x + at, mask=inside, other=0), mask=inside)
+
+
+def test_rows_that_are_widened_share_the_product_of_their_address() -> None:
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((100, 64)).astype(np.float32)
+
+    def reference(arguments: object) -> None:
+        arguments.out[:100] = arguments.x
+
+    values = {"x": x, "out": np.zeros((128, 64), np.float32), "count": 100}
+    sizes = {"WIDTH": 64, "ROWS": 64}
+    case = Case("rows", wide_rows, (2,), lambda _: {**values, **sizes}, reference, EXACT)
+    # A thread has 8 rows, which differ by constants: one product each is of the program, of the
+    # first row, and of its bytes behind either pointer.
+    assert len(re.findall(r" = mul i64 ", lower_for_gpu(case).text)) == 4
+    np.testing.assert_array_equal(run_threads(case)["out"], case.expected()["out"])
