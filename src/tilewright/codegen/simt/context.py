@@ -13,6 +13,7 @@ from dataclasses import field
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilewright.analysis.ranges import Ranges
 from tilewright.codegen.context import EmitContext, Rule
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.simt.allotment import Allotment, allot
@@ -42,6 +43,7 @@ class SimtContext(EmitContext):
     default_rules: RuleTable[Rule] | None = None
     # Integers and pointers that are another one and a constant (bytes for a pointer) more.
     affine: dict[str, tuple[str, int]] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=Ranges)
     _allotments: dict[RolesOp, Allotment] = field(default_factory=dict, init=False)
     _scope: Scope | None = field(default=None, init=False)
 

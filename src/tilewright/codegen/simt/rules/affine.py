@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilewright.analysis.ranges import Range, Ranges
+from tilewright.analysis.ranges import Range
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.codegen.simt.rules import SIMT_RULES
@@ -178,7 +178,7 @@ def _extend(ctx: SimtContext, op: Operation) -> None:
         return
     wraps = isinstance(op, ExtUIOp) or bits < _ADDRESS_BITS or not _is_offset(result)
     constants = [affine_of(ctx, register)[1] for register in ctx.registers(source)]
-    keeps = any(constants) and _leave_room(Ranges().of(source), constants, bits)
+    keeps = any(constants) and _leave_room(ctx.ranges.of(source), constants, bits)
     if wraps and not keeps:
         ctx.emit_default(op)
         return

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation
 
-from tilewright.analysis.ranges import Ranges
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.codegen.simt.context import SimtContext, element_type
@@ -49,7 +48,7 @@ _OFFSETS = {True: "0xH6480", False: "0xH6400"}
 def _integer_to_float(ctx: SimtContext, op: Operation) -> None:
     (source,), (result,) = op.operands, op.results
     width, target = ir.width_bits(source.type), element_type(result.type)
-    if not _is_spread(op, width, target):
+    if not _is_spread(ctx, op, width, target):
         rule = DEFAULT_RULES.find(type(op))
         if rule is None:
             raise InternalError(f"no default rule for {op.name}")
@@ -70,7 +69,7 @@ def _integer_to_float(ctx: SimtContext, op: Operation) -> None:
     ctx.define_tile(result, [by_name[name] for name in names])
 
 
-def _is_spread(op: Operation, width: int, target: Attribute) -> bool:
+def _is_spread(ctx: SimtContext, op: Operation, width: int, target: Attribute) -> bool:
     """Whether a cast is made here: of narrow integers, and to halves by way of float32.
 
     f16 is infinite where float32 rounds first; bf16 would be rounded twice there.
@@ -79,7 +78,7 @@ def _is_spread(op: Operation, width: int, target: Attribute) -> bool:
         return False
     if width < _WORD_BITS or target == ir.f16:
         return True
-    least, most = Ranges().of(op.operands[0])
+    least, most = ctx.ranges.of(op.operands[0])
     fewest = -_EXACT if isinstance(op, SIToFPOp) else 0
     return target == ir.bf16 and least >= fewest and most <= _EXACT
 
