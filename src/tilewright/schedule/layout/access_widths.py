@@ -16,18 +16,19 @@ from xdsl.ir import Operation
 
 from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.ir.annotations import annotated, decided
+from tilewright.ir.effects import writes_global
 from tilewright.ir.plans import AccessAttr
 from tilewright.ir.types import shape_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
-from tilewright.ops.memory.ir import StoreOp
 from tilewright.schedule.plan.accesses import element_bytes
 
 Key = tuple[tuple[int, ...], tuple[int, ...]]
 """The shape of an access, and its dims, the adjacent one first."""
 
+# What loads of 8 bytes leave to narrower accesses: two elements of 2 bytes would be little at once.
+# Chosen, not measured.
 _LEAST_LOADED = 4
-"""Elements that wide loads leave to narrow accesses: two of 2 bytes would be too little at once."""
 
 
 class AccessWidths:
@@ -58,4 +59,4 @@ def _key(op: Operation) -> Key:
 def _most(op: Operation) -> int:
     """The elements that one access of a lane takes."""
     at_once = MAX_ACCESS_BYTES // element_bytes(op)
-    return max(1, at_once if isinstance(op, StoreOp) else max(at_once, _LEAST_LOADED))
+    return max(1, at_once if writes_global(op) else max(at_once, _LEAST_LOADED))
