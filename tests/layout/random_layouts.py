@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from tilewright.layout.build import blocked, coalesced, mma_accumulator, mma_operand
-from tilewright.layout.digits import power_of_two_part
 from tilewright.layout.linear import Coordinates, LinearLayout
 from tilewright.layout.map import unit
+from tilewright.support.powers_of_two import power_of_two_part
 
 # Powers of two, other multiples, odd extents, extents of 1, every rank that kernels use.
 SHAPES = (
