@@ -44,7 +44,6 @@ from tilewright.language.types import (
     void,
 )
 from tilewright.language.values import constexpr, tensor
-from tilewright.support.powers_of_two import is_power_of_two
 
 __all__ = [
     "DTYPES",
@@ -110,3 +109,8 @@ class PropagateNan(Enum):
 
     NONE = 0
     ALL = 0xFFFF
+
+
+def is_power_of_two(value: int) -> bool:
+    """Whether `value` is a power of two (1 included)."""
+    return value > 0 and value & (value - 1) == 0

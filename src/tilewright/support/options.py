@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, SupportsIndex
 from tilewright.support import environment as variables
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import CompileError, InvalidOption
-from tilewright.support.powers_of_two import is_power_of_two
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +56,7 @@ def _is_count(value: object) -> bool:
 
 
 def _is_power_of_two(value: object) -> bool:
-    return type(value) is int and is_power_of_two(value)
+    return type(value) is int and value >= 1 and value & (value - 1) == 0
 
 
 def _is_register_cap(value: object) -> bool:
