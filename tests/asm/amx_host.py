@@ -13,8 +13,9 @@ from tilewright.targets.cpu import driver, manifest
 from tilewright.targets.cpu.host import host_machine
 
 AMX_FEATURES = ("+amx-tile", "+amx-bf16", "+amx-int8")
-_PAIRS = "avx512bw"
-"""What products of bytes beside AMX's ask for: every machine with AMX has it, this host may not."""
+_BESIDE = ("avx512bw", "avx512vl")
+"""What is asked for beside AMX: every machine with AMX has it, this host may not. Sums of pairs of
+bytes are modelled there; masked accesses are LLVM's own, which it takes apart where it has to."""
 
 
 def has_amx() -> bool:
@@ -25,8 +26,8 @@ def has_amx() -> bool:
 def modelled_machine() -> MachineModel:
     """The host with AMX's features; its name keeps its code apart in caches."""
     host = host_machine()
-    kept = (n for n in host.features if n[1:] != _PAIRS and not n[1:].startswith("amx-"))
-    features = (*kept, f"+{_PAIRS}", *AMX_FEATURES)
+    kept = (n for n in host.features if n[1:] not in _BESIDE and not n[1:].startswith("amx-"))
+    features = (*kept, *(f"+{name}" for name in _BESIDE), *AMX_FEATURES)
     return replace(host, name=f"{host.name}, AMX modelled", features=features, vector_bytes=64)
 
 
@@ -50,10 +51,12 @@ def _compile_modelled(
 ) -> CompiledModule:
     if whitelist is not None:
         check_module(text, whitelist, features)
-    own = tuple(name for name in features if name not in AMX_FEATURES)
+    host = host_machine()
+    missing = {f"+{name}" for name in _BESIDE if not host.has_feature(name)}
+    own = tuple(name for name in features if name not in missing.union(AMX_FEATURES))
     text = modelled(text)
-    if not host_machine().has_feature(_PAIRS):
-        own, text = tuple(name for name in own if name != f"+{_PAIRS}"), with_pair_sums(text)
+    if missing:
+        text = with_pair_sums(text)
     return compile_module(
         text,
         cpu,
