@@ -23,7 +23,7 @@ from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.runtime.launch_numbers import LaunchNumber
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
-from tilewright.targets.nvidia.tma.launch_conditions import place_of
+from tilewright.targets.nvidia.tma.launch_conditions import range_of
 from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
 # By definition: a launch computes in as many bits as addresses have.
@@ -80,8 +80,8 @@ def no_overlap(one: SSAValue, other: SSAValue) -> str:
 
 def _address_of(access: TileAccess) -> LaunchNumber | None:
     """The address of an element that an access may touch, in bytes; None if it is not known."""
-    base, start, span = place_of(symbol(access.base)), place_of(access.offset), span_of(access)
-    starts = [place_of(dim.stride.times(dim.start)) for dim in access.dims if dim.modulus is None]
+    base, start, span = range_of(symbol(access.base)), range_of(access.offset), span_of(access)
+    starts = [range_of(dim.stride.times(dim.start)) for dim in access.dims if dim.modulus is None]
     if not is_argument(access.base) or base is None or start is None or span is None:
         return None
     total: LaunchNumber = ("add", _BITS, start, span)
@@ -97,7 +97,7 @@ def span_of(access: TileAccess) -> LaunchNumber | None:
     """How far behind its start an element of an access may lie, in elements."""
     total = _ZERO
     for dim in access.dims:
-        stride, count = place_of(dim.stride), _count_of(dim)
+        stride, count = range_of(dim.stride), _count_of(dim)
         if stride is None or count is None:
             return None
         total = ("add", _BITS, total, ("mul", _BITS, stride, count))
@@ -120,12 +120,12 @@ def _count_of(dim: AccessDim) -> LaunchNumber | None:
         return None
     end: LaunchNumber = ("constant", dim.extent)
     if dim.modulus is not None:
-        period = place_of(dim.modulus)
+        period = range_of(dim.modulus)
         if period is None:
             return None
         end = period
     else:
-        for limit in map(place_of, dim.upper):
+        for limit in map(range_of, dim.upper):
             end = end if limit is None else ("min", _BITS, end, limit)
     return _index_below(end)
 
@@ -145,7 +145,7 @@ def _range_of_block(
     assert isinstance(op.desc.type, DescriptorType)
     address = recipe.base
     for dim, extent in enumerate(shape_of(op.desc.type.block)):
-        index = _index_of(place_of(symbol(op.indices[dim])), extent, recipe.shape[dim])
+        index = _index_of(range_of(symbol(op.indices[dim])), extent, recipe.shape[dim])
         if dim < len(recipe.strides):
             index = ("mul", _BITS, index, recipe.strides[dim])
         step: LaunchNumber = ("mul", _BITS, index, ("constant", recipe.element_bytes))

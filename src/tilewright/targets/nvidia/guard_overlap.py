@@ -35,7 +35,7 @@ from tilewright.ops.roles import find_roles
 from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.nvidia.address_ranges import apart, no_overlap, span_of, subtract, symbol
-from tilewright.targets.nvidia.tma.launch_conditions import add_guards, place_of
+from tilewright.targets.nvidia.tma.launch_conditions import add_guards, range_of
 
 # By definition: a launch computes in as many bits as addresses have.
 _BITS = 64
@@ -175,7 +175,7 @@ class _Pair:
                 return None
         if not all(self._stays(factor) for _, factors in ahead for factor in factors):
             return None
-        each, step = place_of(Expression(tuple(ahead))), place_of(symbol(counter.step))
+        each, step = range_of(Expression(tuple(ahead))), range_of(symbol(counter.step))
         return None if each is None or step is None else ("mul", _BITS, each, step)
 
     def _stays(self, value: SSAValue) -> bool:
@@ -208,7 +208,7 @@ def _sameness(read: TileAccess, written: TileAccess) -> LaunchNumber | None:
     differences += _known_parts(_start_of(written).minus(_start_of(read)))
     number: LaunchNumber = ("constant", 0)
     for difference in differences:
-        found = place_of(difference)
+        found = range_of(difference)
         if found is None or not is_of_launch(difference):
             return None
         distance: LaunchNumber = ("max", _BITS, found, subtract(("constant", 0), found))

@@ -23,8 +23,7 @@ from tilewright.targets.nvidia.tma.recipes import expression_of
 
 _ATTRIBUTE = "ttng.launch_guards"
 _Kinds = Mapping[type[object], str]
-_OF_PROGRAM: _Kinds = {GetProgramIdOp: "program"}
-_OF_GRID: _Kinds = {**_OF_PROGRAM, GetNumProgramsOp: "programs"}
+_OF_GRID: _Kinds = {GetProgramIdOp: "program", GetNumProgramsOp: "programs"}
 _DEMANDS = {Demand.MULTIPLE: "multiple", Demand.AT_LEAST: "at_least", Demand.AT_MOST: "at_most"}
 # By definition: a launch computes in as many bits as addresses have.
 _BITS = 64
@@ -38,14 +37,8 @@ def number_of(expression: Expression) -> LaunchNumber | None:
 
 
 def range_of(expression: Expression) -> LaunchNumber | None:
-    """The same where it may also depend on the program's number and on counters of loops."""
+    """The same where it may depend on the grid, the program's number, and counters of loops."""
     found = _sum(expression, _varying)
-    return None if found is None or _size(found) > _MAX_NODES else found
-
-
-def place_of(expression: Expression) -> LaunchNumber | None:
-    """The same where it may also depend on how many programs there are."""
-    found = _sum(expression, _varying_in_grid)
     return None if found is None or _size(found) > _MAX_NODES else found
 
 
@@ -64,25 +57,21 @@ def _sum(
     return total
 
 
-def _varying(value: SSAValue, kinds: _Kinds = _OF_PROGRAM) -> LaunchNumber | None:
-    """A scalar over arguments, the program's number and counters; None where it is none."""
-    return expression_of(value, leaf=lambda scalar: _leaf(scalar, kinds))
+def _varying(value: SSAValue) -> LaunchNumber | None:
+    """A scalar over arguments, the grid, the program's number, counters; None where it is none."""
+    return expression_of(value, leaf=_leaf)
 
 
-def _varying_in_grid(value: SSAValue) -> LaunchNumber | None:
-    return _varying(value, _OF_GRID)
-
-
-def _leaf(value: SSAValue, kinds: _Kinds) -> LaunchNumber | None:
-    """The number of the program or the counter of a loop."""
+def _leaf(value: SSAValue) -> LaunchNumber | None:
+    """The number of the program, how many there are, or the counter of a loop."""
     if not isinstance(value, BlockArgument):
-        kind = kinds.get(type(value.owner))
+        kind = _OF_GRID.get(type(value.owner))
         axis = value.owner.properties.get("axis") if isinstance(value.owner, Operation) else None
         return (kind, axis.value.data) if kind and isinstance(axis, IntegerAttr) else None
     counter = counter_of(value.owner.parent_op())
     if counter is None or counter.value is not value:
         return None
-    numbers = [_varying(bound, kinds) for bound in (counter.start, counter.end, counter.step)]
+    numbers = [_varying(bound) for bound in (counter.start, counter.end, counter.step)]
     found = [number for number in numbers if number is not None]
     return ("count", width_bits(value.type), *found) if len(found) == len(numbers) else None
 
@@ -127,10 +116,10 @@ def _stays_positive(number: LaunchNumber) -> bool:
 
 
 def _is_varying(number: object) -> bool:
-    """Whether a number differs from program to program."""
+    """Whether a number differs from program to program, or is bounded alone."""
     if not isinstance(number, tuple | list):
         return False
-    return number[0] in ("program", "count") or any(map(_is_varying, number))
+    return number[0] in ("program", "programs", "count") or any(map(_is_varying, number))
 
 
 def add_guards(kernel: FuncOp, guards: Sequence[LaunchGuard]) -> None:
