@@ -34,7 +34,14 @@ _WALKS = {
     "persistent": "columns = tl.cdiv(n, N)\n"
     "for tile in range(tl.program_id(0), tl.cdiv(m, M) * columns, tl.num_programs(0)):\n"
     "    down, across = tile // columns, tile % columns\n",
+    "chunked": "columns, tiles = tl.cdiv(n, N), tl.cdiv(m, M) * tl.cdiv(n, N)\n"
+    "each = tl.cdiv(tiles, tl.num_programs(0))\n"
+    "begin = tl.program_id(0) * each\n"
+    "for tile in range(begin, tl.minimum(begin + each, tiles)):\n"
+    "    down, across = tile // columns, tile % columns\n",
 }
+_PERSISTENT = ("persistent", "chunked")
+"""Walks of programs that take several tiles."""
 _NAMED = {
     "masked": "at = tl.load(names + i, mask=i < m, other=0)\n",
     "wrapped": "at = tl.load(names + i % m)\n",
@@ -103,7 +110,7 @@ class UnaskedProduct:
 def generate_product(seed: int) -> UnaskedProduct:
     """The program of a seed."""
     rng = random.Random(seed)
-    walk = rng.choice(("grid", "grid", "flat", "flat", "grouped", "grouped", "persistent"))
+    walk = rng.choice(("grid", "grid", "flat", "flat", "grouped", "grouped", *_PERSISTENT))
     gathers = rng.choice((*"aaaaaaaa", "b", "b", "b along k", "both"))
     names = ("masked", "wrapped", "shared", *(("padded", "negative", "unclamped") * 2))
     named = rng.choice(names if gathers == "a" else ("masked", "wrapped"))
@@ -118,11 +125,11 @@ def generate_product(seed: int) -> UnaskedProduct:
     is_turned = gathers == "b" or (gathers != "b along k" and rng.random() < 0.4)
     is_exact = k % tile["K"] == 0 and rng.random() < 0.5
     has_boxes = k > 0 and k % 8 == 0 and not is_scattered and gathers in ("a", "b")
-    has_boxes = has_boxes and rng.random() < (0.85 if walk == "persistent" else 0.2)
+    has_boxes = has_boxes and rng.random() < (0.4 if walk in _PERSISTENT else 0.2)
     text = _Writer(rng, walk, gathers, named, is_turned, is_scattered, is_exact, has_boxes).text()
     tiles = -(-m // tile["M"]), -(-n // tile["N"])
     grid = tiles if walk == "grid" else (tiles[0] * tiles[1],)
-    if walk == "persistent":
+    if walk in _PERSISTENT:
         grid = (rng.randint(1, 3),)
     dtype = np.dtype(rng.choice((np.float16, np.float16, ml_dtypes.bfloat16)))
     out = rng.choice(("float32", "float16"))
@@ -152,7 +159,7 @@ class _Writer:
                 made = "a, [m, k], [k, 1], [M, K]"
             boxes = f"box = tl.make_tensor_descriptor({made})\n"
             head = f"{boxes}into = tl.make_tensor_descriptor(out, [m, n], [n, 1], [M, N])\n{head}"
-        if self.walk == "persistent":
+        if self.walk in _PERSISTENT:
             body = _indented(body)
         elif self.rng.random() < 0.06:
             head += "if down * M >= m:\n    return\n"

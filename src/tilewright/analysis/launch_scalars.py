@@ -20,7 +20,7 @@ def is_known_at_launch(value: SSAValue) -> bool:
 
 
 def is_bounded(value: SSAValue) -> bool:
-    """Whether a launch can bound a scalar: from arguments, the program's number, counters."""
+    """Whether a launch can bound a scalar: from arguments, the grid, programs' numbers, counters."""
     return _is_made_of(value, _bounded)
 
 
@@ -54,7 +54,7 @@ def _arguments(value: SSAValue) -> Sequence[SSAValue] | None:
 
 
 def _bounded(value: SSAValue) -> Sequence[SSAValue] | None:
-    if is_argument(value) or type(value.owner) is GetProgramIdOp:
+    if is_argument(value) or type(value.owner) in (GetProgramIdOp, GetNumProgramsOp):
         return ()
     counter = counter_of(value.owner.parent_op()) if isinstance(value, BlockArgument) else None
     if counter is None or counter.value is not value:
@@ -63,7 +63,7 @@ def _bounded(value: SSAValue) -> Sequence[SSAValue] | None:
 
 
 def _geometry(value: SSAValue) -> Sequence[SSAValue] | None:
-    if type(value.owner) in (GetNumProgramsOp, GetGridExtentOp) or _is_extent(value):
+    if type(value.owner) is GetGridExtentOp or _is_extent(value):
         return ()
     bounded = _bounded(value)
     return _carried(value) if bounded is None else bounded

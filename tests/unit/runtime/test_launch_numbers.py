@@ -27,12 +27,13 @@ class Wrapped(Exception):
 
 
 def number(rng: Random, depth: int) -> LaunchNumber:
-    """A random number of two arguments, the program and loops."""
+    """A random number of two arguments, the program, how many there are, and loops."""
     if depth == 0 or rng.random() < 0.2:
-        leaves = (WIDTH, ROWS, ("constant", rng.randint(-9, 9)), ("program", rng.randint(0, 2)))
-        return rng.choice(leaves)
+        axis = rng.randint(0, 2)
+        leaves = (WIDTH, ROWS, ("constant", rng.randint(-9, 9)), ("program", axis))
+        return rng.choice((*leaves, ("programs", axis)))
     if rng.random() < 0.15:
-        step = ("constant", rng.randint(1, 4))
+        step = rng.choice((("constant", rng.randint(1, 4)), ("programs", rng.randint(0, 2))))
         return ("count", 32, number(rng, depth - 1), number(rng, depth - 1), step)
     if rng.random() < 0.15:
         inner = number(rng, depth - 1)
@@ -48,6 +49,8 @@ def values_of(found: LaunchNumber, slots: list[int], programs: tuple[int, ...]) 
         return {evaluate(found, slots)}
     if kind == "program":
         return {programs[first]}  # type: ignore[index]  # an axis
+    if kind == "programs":
+        return set(range(1, GRID[first] + 1))  # type: ignore[index]  # or fewer
     operands = [values_of(part, slots, programs) for part in rest]  # type: ignore[arg-type]
     if kind == "count":
         runs = (range(*bounds) for bounds in product(*operands))

@@ -1,8 +1,8 @@
 """What has to hold at a launch for an answer to be right, and what is known without asking.
 
 A guard speaks of numbers that a launch knows: arguments, and what is computed from them alone. One
-that also speaks of the program's number or of a loop's counter has to hold in every program and
-iteration; a launch can bound those.
+that also speaks of the program's number, of how many there are, or of a loop's counter has to hold
+in every program and iteration; a launch can bound those.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def is_of_launch(expression: Expression) -> bool:
 
 
 def is_bounded_at_launch(expression: Expression) -> bool:
-    """Whether a launch can bound a number: arguments, the program's number, counters of loops."""
+    """Whether a launch can bound a number: arguments, the grid, programs' numbers, counters."""
     return all(is_bounded(value) for value in expression.symbols())
 
 

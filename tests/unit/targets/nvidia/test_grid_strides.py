@@ -1,0 +1,126 @@
+"""Products by pointers whose programs take one tile after the other, as far apart as programs are.
+
+How many programs there are is known at a launch, so the copy engine loads, and roles are made.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tests.unit.targets.nvidia.persistent_kernels import run_on, scheduled_for
+from tilewright import JITFunction
+from tilewright.ops.function import find_kernel
+from tilewright.ops.roles import find_roles
+from tilewright.runtime.launch_numbers import fits
+
+SMS = 132
+BLOCKS = {"BM": 128, "BN": 128, "BK": 64}
+LAUNCHES = [((300, 200, 136), 2), ((1000, 264, 72), 5), ((64, 1000, 64), 1), ((200, 136, 8), 40)]
+
+
+@tilewright.jit
+def tile_of(a, b, c, m, n, k, row, column, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """One tile of c = a @ b; the tile starts at `row`, `column`."""
+    i, j, l = row + tl.arange(0, BM), column + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, k, BK):
+        at = start + l
+        x = tl.load(a + i[:, None] * k + at[None, :], (i[:, None] < m) & (at[None, :] < k), 0.0)
+        y = tl.load(b + at[:, None] * n + j[None, :], (at[:, None] < k) & (j[None, :] < n), 0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + i[:, None] * n + j[None, :], acc, (i[:, None] < m) & (j[None, :] < n))
+
+
+@tilewright.jit
+def strided(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Every so many of the tiles, row by row."""
+    columns = tl.cdiv(n, BN)
+    for tile in range(tl.program_id(0), tl.cdiv(m, BM) * columns, tl.num_programs(0)):
+        row, column = tile // columns * BM, tile % columns * BN
+        tile_of(a, b, c, m, n, k, row, column, BM, BN, BK)
+
+
+@tilewright.jit
+def grouped(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Every so many of the tiles, in groups of two rows."""
+    rows, columns = tl.cdiv(m, BM), tl.cdiv(n, BN)
+    for tile in range(tl.program_id(0), rows * columns, tl.num_programs(0)):
+        first, place = tile // (2 * columns) * 2, tile % (2 * columns)
+        height = min(rows - first, 2)
+        row, column = (first + place % height) * BM, place // height * BN
+        tile_of(a, b, c, m, n, k, row, column, BM, BN, BK)
+
+
+@tilewright.jit
+def swizzled(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The same by the language's own function."""
+    rows, columns = tl.cdiv(m, BM), tl.cdiv(n, BN)
+    for tile in range(tl.program_id(0), rows * columns, tl.num_programs(0)):
+        i, j = tl.swizzle2d(tile // columns, tile % columns, rows, columns, 2)
+        tile_of(a, b, c, m, n, k, i * BM, j * BN, BM, BN, BK)
+
+
+@tilewright.jit
+def chunked(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Neighbouring tiles, as many for each program but the last ones."""
+    columns = tl.cdiv(n, BN)
+    tiles = tl.cdiv(m, BM) * columns
+    each = tl.cdiv(tiles, tl.num_programs(0))
+    first = tl.program_id(0) * each
+    for tile in range(first, min(first + each, tiles)):
+        row, column = tile // columns * BM, tile % columns * BN
+        tile_of(a, b, c, m, n, k, row, column, BM, BN, BK)
+
+
+@tilewright.jit
+def counted(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Every so many of the tiles, by the number of the step."""
+    columns, first, apart = tl.cdiv(n, BN), tl.program_id(0), tl.num_programs(0)
+    for step in range(0, tl.cdiv(tl.cdiv(m, BM) * columns - first, apart)):
+        tile = first + step * apart
+        row, column = tile // columns * BM, tile % columns * BN
+        tile_of(a, b, c, m, n, k, row, column, BM, BN, BK)
+
+
+@tilewright.jit
+def along_two_axes(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Rows of tiles by one axis of the grid, columns by another."""
+    for i in range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0)):
+        for j in range(tl.program_id(1), tl.cdiv(n, BN), tl.num_programs(1)):
+            tile_of(a, b, c, m, n, k, i * BM, j * BN, BM, BN, BK)
+
+
+WALKS = [strided, grouped, swizzled, chunked, counted, along_two_axes]
+
+
+def operands(rng: np.random.Generator, m: int, n: int, k: int) -> tuple[np.ndarray, ...]:
+    """Whole numbers as bf16, whose products are exact, and what holds no result yet."""
+    a, b = (rng.integers(-3, 4, s).astype(ml_dtypes.bfloat16) for s in ((m, k), (k, n)))
+    return a, b, np.full((m, n), 99, np.float32)
+
+
+@pytest.mark.parametrize(("size", "programs"), LAUNCHES, ids=str)
+@pytest.mark.parametrize("kernel", WALKS, ids=lambda kernel: kernel.fn.__name__)
+def test_tiles_of_any_walk_run_as_roles(
+    rng: np.random.Generator, kernel: JITFunction, size: tuple[int, int, int], programs: int
+) -> None:
+    a, b, c = operands(rng, *size)
+    grid = (programs, 1 + programs % 2 if kernel is along_two_axes else 1, 1)
+    ran = run_on(SMS, kernel, grid, (a, b, c, *size), seed=programs, **BLOCKS)
+    assert find_roles(find_kernel(ran.module)) is not None
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@pytest.mark.parametrize("kernel", WALKS, ids=lambda kernel: kernel.fn.__name__)
+def test_a_launch_keeps_to_what_indices_hold(rng: np.random.Generator, kernel: JITFunction) -> None:
+    """Rows behind 2^30, and elements behind 2^31, are not for the copy engine."""
+    size, _ = LAUNCHES[0]
+    scheduled, _, _ = scheduled_for(kernel, (*operands(rng, *size), *size), SMS, BLOCKS)
+    arrays, grid = (1 << 20, 1 << 21, 1 << 22), (7, 1, 1)
+    assert fits(scheduled.metadata, grid, (*arrays, *size))
+    assert not fits(scheduled.metadata, grid, (*arrays, (1 << 30) + 300, *size[1:]))
+    assert not fits(scheduled.metadata, grid, (*arrays, 1 << 24, *size[1:]))
