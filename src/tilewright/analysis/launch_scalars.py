@@ -20,7 +20,7 @@ def is_known_at_launch(value: SSAValue) -> bool:
 
 
 def is_bounded(value: SSAValue) -> bool:
-    """Whether a launch can bound a scalar: from arguments, the grid, programs' numbers, counters."""
+    """Whether a launch can bound a scalar: by arguments, the grid, programs' numbers, counters."""
     return _is_made_of(value, _bounded)
 
 
