@@ -29,7 +29,13 @@ _WALKS = {
     "persistent": "high, wide = tl.cdiv(n, M), tl.cdiv(m, N)\n"
     "for tile in range(tl.program_id(0), count * high * wide, tl.num_programs(0)):\n"
     "    z, down, across = tile // (high * wide), tile // wide % high, tile % wide\n",
+    "chunked": "high, wide = tl.cdiv(n, M), tl.cdiv(m, N)\n"
+    "each = tl.cdiv(count * high * wide, tl.num_programs(0))\n"
+    "begin = tl.program_id(0) * each\n"
+    "for tile in range(begin, min(begin + each, count * high * wide)):\n"
+    "    z, down, across = tile // (high * wide), tile // wide % high, tile % wide\n",
 }
+_PERSISTENT = ("persistent", "chunked")
 _LOADS = """i, j = down * M + tl.arange(0, M), across * N + tl.arange(0, N)
 left, right = x + (z * n + i)[:, None] * k, y + (z * k + kk)[:, None] * m + j[None, :]
 acc = tl.zeros((M, N), tl.float32)
@@ -92,7 +98,7 @@ def generate_batched(seed: int) -> Batched:
     sizes = {"n": n, "m": m, "k": k, "heads": heads, "count": heads * batches}
     place = rng.choice(tuple(_PLACES))
     sizes |= _strides(rng, sizes, place, is_friendly)
-    walk = rng.choice(("grid", "heads first") if groups == 3 else tuple(_WALKS))
+    walk = rng.choice(tuple(_WALKS))
     high, wide = -(-n // rows), -(-m // tile["N"])
     grid = {"grid": (high, wide, heads * batches), "heads first": (heads * batches, wide, high)}
     front = rng.choice((0, 8, 16, 64)) if is_friendly else rng.choice((0, 8, 3))
@@ -147,7 +153,7 @@ def _text(
     mask = f", mask={' & '.join(masks)}" if masks else ""
     store = f"tl.store({_PLACES[place]}, {rng.choice(_EPILOGUES)}{mask})\n"
     body = _LOADS + store
-    if walk == "persistent":
+    if walk in _PERSISTENT:
         body = "".join(f"    {line}\n" for line in body.splitlines())
     lines = (_WALKS[walk] + body).splitlines()
     return HEAD + "".join(f"    {line}\n" for line in lines)
