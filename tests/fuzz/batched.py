@@ -36,6 +36,7 @@ _WALKS = {
     "    z, down, across = tile // (high * wide), tile // wide % high, tile % wide\n",
 }
 _PERSISTENT = ("persistent", "chunked")
+"""Walks of programs that take several tiles."""
 _LOADS = """i, j = down * M + tl.arange(0, M), across * N + tl.arange(0, N)
 left, right = x + (z * n + i)[:, None] * k, y + (z * k + kk)[:, None] * m + j[None, :]
 acc = tl.zeros((M, N), tl.float32)

@@ -47,10 +47,10 @@ def values_of(found: LaunchNumber, slots: list[int], programs: tuple[int, ...]) 
     kind, first, *rest = found
     if kind in ("slot", "constant"):
         return {evaluate(found, slots)}
-    if kind == "program":
-        return {programs[first]}  # type: ignore[index]  # an axis
-    if kind == "programs":
-        return set(range(1, GRID[first] + 1))  # type: ignore[index]  # or fewer
+    if kind in ("program", "programs"):
+        assert isinstance(first, int), "an axis"
+        # Persistent programs may be fewer than the grid has.
+        return {programs[first]} if kind == "program" else set(range(1, GRID[first] + 1))
     operands = [values_of(part, slots, programs) for part in rest]  # type: ignore[arg-type]
     if kind == "count":
         runs = (range(*bounds) for bounds in product(*operands))

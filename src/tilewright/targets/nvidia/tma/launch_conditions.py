@@ -116,7 +116,7 @@ def _stays_positive(number: LaunchNumber) -> bool:
 
 
 def _is_varying(number: object) -> bool:
-    """Whether a number differs from program to program, or is bounded alone."""
+    """Whether a launch bounds a number and does not know it."""
     if not isinstance(number, tuple | list):
         return False
     return number[0] in ("program", "programs", "count") or any(map(_is_varying, number))
