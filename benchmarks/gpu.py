@@ -25,6 +25,7 @@ FAMILIES = (
     "gpu_matrix",
     "gpu_schedules",
     "gpu_odd",
+    "gpu_walks",
     "gpu_bytes",
     "gpu_gradients",
     "gpu_grouped",

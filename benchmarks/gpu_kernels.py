@@ -184,6 +184,65 @@ def masked_product(
 
 
 @triton.jit
+def product_tile(
+    a_ptr, b_ptr, c_ptr, M, N, K, tile,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """One tile of c = a @ b by pointers, of any sizes; tiles are numbered in groups of rows."""
+    num_m, num_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    first_m = tile // (GROUP_M * num_n) * GROUP_M
+    rows_in_group = min(num_m - first_m, GROUP_M)
+    place = tile % (GROUP_M * num_n)
+    rows = (first_m + place % rows_in_group) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = place // rows_in_group * BLOCK_N + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, K, BLOCK_K):
+        steps = start + tl.arange(0, BLOCK_K)
+        a_mask = (rows < M)[:, None] & (steps < K)[None, :]
+        b_mask = (steps < K)[:, None] & (columns < N)[None, :]
+        a = tl.load(a_ptr + rows[:, None] * K + steps[None, :], mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + steps[:, None] * N + columns[None, :], mask=b_mask, other=0.0)
+        acc = tl.dot(a, b, acc)
+    is_stored = (rows < M)[:, None] & (columns < N)[None, :]
+    c_ptrs = c_ptr + rows[:, None] * N + columns[None, :]
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=is_stored)
+
+
+@triton.jit
+def walked_product(
+    a_ptr, b_ptr, c_ptr, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    WALK: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b by programs that take one tile after the other, in the order that `WALK` says."""
+    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    first, apart = tl.program_id(0), tl.num_programs(0)
+    if WALK == "strided":
+        for tile in tl.range(first, tiles, apart):
+            product_tile(a_ptr, b_ptr, c_ptr, M, N, K, tile, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M)
+    elif WALK == "chunked":
+        each = tl.cdiv(tiles, apart)
+        for tile in tl.range(first * each, min(first * each + each, tiles)):
+            product_tile(a_ptr, b_ptr, c_ptr, M, N, K, tile, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M)
+    elif WALK == "counted":
+        for step in tl.range(0, tl.cdiv(tiles - first, apart)):
+            tile = first + step * apart
+            product_tile(a_ptr, b_ptr, c_ptr, M, N, K, tile, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M)
+    elif WALK == "carried":
+        steps, tile = tiles // apart, first
+        if first < tiles % apart:
+            steps += 1
+        for _ in tl.range(0, steps):
+            product_tile(a_ptr, b_ptr, c_ptr, M, N, K, tile, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M)
+            tile += apart
+    else:
+        tile = first
+        while tile < tiles:
+            product_tile(a_ptr, b_ptr, c_ptr, M, N, K, tile, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M)
+            tile += apart
+
+
+@triton.jit
 def attention(
     q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
     CAUSAL: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,

@@ -6,10 +6,10 @@ what is to be computed; the words of a launch's arguments, its slots, are what i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar, cast
 
+from tilewright.runtime.number_table import from_table, parts_of, to_table
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import NotPowerOfTwo
 from tilewright.support.options import CompileOptions
@@ -18,7 +18,7 @@ LaunchNumber: TypeAlias = "tuple[str | int | LaunchNumber, ...] | list[str | int
 """`("slot", index, bits)`, `("constant", value)`, or an operation, its width and its operands.
 
 What differs from program to program is `("program", axis)`, its number, and `("count", bits, start,
-end, step)`, the counter of a loop. `("programs", axis)` is how many there are, or fewer.
+end, step)`, the counter of a loop. `("programs", axis)` is how many the launch asks for.
 """
 Grid: TypeAlias = tuple[int, int, int]
 _Kernel = TypeVar("_Kernel")
@@ -66,12 +66,9 @@ def _signed(value: int, bits: int) -> int:
 
 
 def slots_of(number: LaunchNumber) -> list[int]:
-    """The arguments that a number depends on, in order."""
-    kind, first, *rest = number
-    if kind == "slot":
-        return [cast("int", first)]
-    operands = [operand for operand in rest if isinstance(operand, tuple | list)]
-    return [slot for operand in operands for slot in slots_of(operand)]
+    """The arguments that a number depends on, each once, in order."""
+    slots = (cast("int", part[1]) for part in parts_of([number]) if part[0] == "slot")
+    return list(dict.fromkeys(slots))
 
 
 @dataclass(frozen=True)
@@ -96,19 +93,31 @@ def exactly(value: int) -> Bounds:
     return Bounds(value, value)
 
 
-def bounds_of(number: LaunchNumber, slots: Slots, grid: Grid) -> Bounds:
+def bounds_of(
+    number: LaunchNumber, slots: Slots, grid: Grid, known: dict[int, Bounds] | None = None
+) -> Bounds:
     """What a number comes to in the programs of `grid`. *Raises*: ZeroDivisionError.
 
-    It may come to less and more nowhere; whether it comes to either bound is not said.
+    It may come to less and more nowhere; whether it comes to either bound is not said. `known` is
+    what was found of this launch before, by the identity of the number; more is added to it.
     """
+    known = {} if known is None else known
+    if id(number) not in known:
+        known[id(number)] = _bounds_of(number, slots, grid, known)
+    return known[id(number)]
+
+
+def _bounds_of(
+    number: LaunchNumber, slots: Slots, grid: Grid, known: dict[int, Bounds]
+) -> Bounds:
     kind, first, *rest = number
     if kind in ("slot", "constant"):
         return exactly(evaluate(number, slots))
     if kind == "program":
         return Bounds(0, grid[cast("int", first)] - 1)
     if kind == "programs":
-        return Bounds(1, grid[cast("int", first)])
-    operands = [bounds_of(cast("LaunchNumber", operand), slots, grid) for operand in rest]
+        return exactly(grid[cast("int", first)])
+    operands = [bounds_of(cast("LaunchNumber", part), slots, grid, known) for part in rest]
     bits = cast("int", first)
     if kind == "unsigned":
         is_same = operands[0].low >= 0
@@ -182,28 +191,38 @@ class LaunchGuard:
     text: str = ""
     of_stores: bool = False
 
-    def holds(self, slots: Slots, grid: Grid) -> bool:
-        """Whether a launch is known to keep to it; what may divide by zero is not."""
+    def holds(self, slots: Slots, grid: Grid, known: dict[int, Bounds] | None = None) -> bool:
+        """Whether a launch is known to keep to it; what may divide by zero is not.
+
+        `known` is as in `bounds_of`.
+        """
         try:
-            return _DEMANDS[self.demand](bounds_of(self.number, slots, grid), self.bound)
+            return _DEMANDS[self.demand](bounds_of(self.number, slots, grid, known), self.bound)
         except ZeroDivisionError:
             return False
 
     def is_of_grid(self) -> bool:
         """Whether it depends on how many programs there are."""
-        return "program" in json.dumps(self.number)
+        return any(part[0] in ("program", "programs") for part in parts_of([self.number]))
 
-    @staticmethod
-    def from_metadata(entry: Sequence[object]) -> LaunchGuard:
-        """The guard that `to_metadata` wrote."""
-        number, demand, bound, text, *rest = entry
-        shown = cast("LaunchNumber", number), str(demand), cast("int", bound), str(text)
-        return LaunchGuard(*shown, of_stores=bool(rest))
 
-    def to_metadata(self) -> list[object]:
-        """This guard as JSON takes it."""
-        rest = [True] if self.of_stores else []
-        return [self.number, self.demand, self.bound, self.text, *rest]
+def guards_from_metadata(entry: Mapping[str, Sequence[Sequence[object]]]) -> list[LaunchGuard]:
+    """The guards that `guards_to_metadata` wrote."""
+    numbers = from_table(entry.get("numbers", ()))
+    return [
+        LaunchGuard(numbers[cast("int", place)], str(demand), cast("int", bound), str(text), *rest)
+        for place, demand, bound, text, *rest in entry.get("guards", ())
+    ]
+
+
+def guards_to_metadata(guards: Sequence[LaunchGuard]) -> dict[str, list[list[object]]]:
+    """Guards as JSON takes them."""
+    rows, places = to_table([guard.number for guard in guards])
+    entries: list[list[object]] = [
+        [place, guard.demand, guard.bound, guard.text, guard.of_stores]
+        for place, guard in zip(places, guards, strict=True)
+    ]
+    return {"numbers": rows, "guards": entries}
 
 
 class LaunchConditions:
@@ -227,13 +246,14 @@ class LaunchConditions:
 
     def first_broken(self, slots: Slots, grid: Grid) -> LaunchGuard | None:
         """A guard that a launch does not keep to; None where it keeps to all."""
-        return next((guard for guard in self.guards if not guard.holds(slots, grid)), None)
+        known: dict[int, Bounds] = {}
+        return next((guard for guard in self.guards if not guard.holds(slots, grid, known)), None)
 
 
 def launch_guards(metadata: Mapping[str, object]) -> tuple[LaunchGuard, ...]:
     """The guards of a compiled kernel: it is right for launches that keep to all of them."""
-    entries = cast("Sequence[Sequence[object]]", metadata.get(GUARDS, ()))
-    return tuple(map(LaunchGuard.from_metadata, entries))
+    entry = cast("Mapping[str, Sequence[Sequence[object]]]", metadata.get(GUARDS, {}))
+    return tuple(guards_from_metadata(entry))
 
 
 def fits(metadata: Mapping[str, object], grid: Grid, arguments: Sequence[object]) -> bool:

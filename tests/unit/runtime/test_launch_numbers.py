@@ -15,6 +15,7 @@ from tilewright.runtime.launch_numbers import (
     bounds_of,
     evaluate,
     fits,
+    guards_to_metadata,
 )
 
 GRID = (3, 2, 2)
@@ -49,8 +50,7 @@ def values_of(found: LaunchNumber, slots: list[int], programs: tuple[int, ...]) 
         return {evaluate(found, slots)}
     if kind in ("program", "programs"):
         assert isinstance(first, int), "an axis"
-        # Persistent programs may be fewer than the grid has.
-        return {programs[first]} if kind == "program" else set(range(1, GRID[first] + 1))
+        return {programs[first] if kind == "program" else GRID[first]}
     operands = [values_of(part, slots, programs) for part in rest]  # type: ignore[arg-type]
     if kind == "count":
         runs = (range(*bounds) for bounds in product(*operands))
@@ -134,7 +134,7 @@ def test_conditions_are_kept_apart_by_what_they_depend_on() -> None:
 
 def test_guards_go_through_the_metadata() -> None:
     guard = LaunchGuard(("sub", 64, WIDTH, ROWS), "at_most", 0, "width is at most rows")
-    metadata = json.loads(json.dumps({"launch_guards": [guard.to_metadata()]}))
+    metadata = json.loads(json.dumps({"launch_guards": guards_to_metadata([guard])}))
     assert fits(metadata, GRID, (3, 4)) and not fits(metadata, GRID, (5, 4))
     assert fits(metadata, (0, 1, 1), (5, 4)), "a grid without programs runs nothing"
     assert fits({}, GRID, (5, 4))

@@ -10,7 +10,7 @@ from tilewright.ops.channels import ChannelType
 from tilewright.ops.function import find_kernel
 from tilewright.ops.program.persistence import cluster_of, most_programs
 from tilewright.ops.rings import RingType
-from tilewright.runtime.launch_numbers import GUARDS
+from tilewright.runtime.launch_numbers import GUARDS, guards_to_metadata
 from tilewright.schedule.annotations import shared_bytes
 from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.shared_barriers import OrderingReport
@@ -64,7 +64,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "most_programs": most_programs(kernel),
         "cluster": cluster_of(kernel),
         "cluster_dims": options.cluster_dims,
-        GUARDS: [guard.to_metadata() for guard in guards_of(kernel)],
+        GUARDS: guards_to_metadata(guards_of(kernel)),
     }
     remarks = (*remarks_of(kernel), *partition_remarks(kernel), *schedule_remarks(kernel))
     report = NvidiaReport(report_of(reports, SharedPlan), report_of(reports, OrderingReport))

@@ -16,6 +16,8 @@ from tilewright.passes.require_rules import RequireRules
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.passes.split_products import SplitProducts
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.count_walks import CountWalks
+from tilewright.targets.nvidia.count_whiles import CountWhiles
 from tilewright.targets.nvidia.coverage import NVIDIA_COVERAGE
 from tilewright.targets.nvidia.partition.ask_roles import asked_roles
 from tilewright.targets.nvidia.partition.default_roles import leaves_open
@@ -31,6 +33,7 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
     return (
         RefuseOps(NVIDIA_COVERAGE.target),
         LowerBlockPointers(),
+        *_counted_loops(options),
         MergeCounters(),
         _descriptors(machine, options) if has_engine else LowerDescriptors(),
         ForwardInvariants(),
@@ -45,6 +48,11 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
         *_turned_copies(machine, options),
         RequireRules(NVIDIA_COVERAGE.target),
     )
+
+
+def _counted_loops(options: CompileOptions) -> tuple[Pass, ...]:
+    """Loops that count what they walk over, where launches may be asked to keep to something."""
+    return () if options.bulk_access == "never" else (CountWhiles(), CountWalks())
 
 
 def _descriptors(machine: MachineModel, options: CompileOptions) -> Pass:

@@ -16,18 +16,27 @@ from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.guards import Demand, Guard
 from tilewright.ir.regions import counter_of
 from tilewright.ir.types import width_bits
-from tilewright.ops.function import FuncOp
-from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
-from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
-from tilewright.targets.nvidia.tma.recipes import expression_of
+from tilewright.ops.function import FuncOp, function_around
+from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.program.persistence import most_programs
+from tilewright.runtime.launch_numbers import (
+    LaunchGuard,
+    LaunchNumber,
+    guards_from_metadata,
+    guards_to_metadata,
+)
+from tilewright.runtime.number_table import operands_of, parts_of, to_table
+from tilewright.targets.nvidia.tma.recipes import Known, expression_of
 
 _ATTRIBUTE = "ttng.launch_guards"
 _Kinds = Mapping[type[object], str]
 _OF_GRID: _Kinds = {GetProgramIdOp: "program", GetNumProgramsOp: "programs"}
+_OF_PERSISTENT: _Kinds = {GetGridExtentOp: "programs"}
+"""A persistent kernel runs in other programs than those of the grid that is asked for."""
 _DEMANDS = {Demand.MULTIPLE: "multiple", Demand.AT_LEAST: "at_least", Demand.AT_MOST: "at_most"}
 # By definition: a launch computes in as many bits as addresses have.
 _BITS = 64
-_MAX_NODES = 256
+_MAX_PARTS = 256
 """What a test of a launch may compute. Chosen, not measured: it is done once for each tensor."""
 
 
@@ -38,8 +47,14 @@ def number_of(expression: Expression) -> LaunchNumber | None:
 
 def range_of(expression: Expression) -> LaunchNumber | None:
     """The same where it may depend on the grid, the program's number, and counters of loops."""
-    found = _sum(expression, _varying)
-    return None if found is None or _size(found) > _MAX_NODES else found
+    return _in_size(_sum(expression, _Varying().number))
+
+
+def _in_size(number: LaunchNumber | None) -> LaunchNumber | None:
+    """A number, where a launch may compute as much."""
+    if number is None or sum(1 for _ in parts_of([number])) > _MAX_PARTS:
+        return None
+    return number
 
 
 def _sum(
@@ -57,27 +72,32 @@ def _sum(
     return total
 
 
-def _varying(value: SSAValue) -> LaunchNumber | None:
-    """A scalar over arguments, the grid, the program's number, counters; None where it is none."""
-    return expression_of(value, leaf=_leaf)
+class _Varying:
+    """Scalars over arguments, the grid, the program's number and counters; each is one object."""
+
+    def __init__(self) -> None:
+        self._known: Known = {}
+
+    def number(self, value: SSAValue) -> LaunchNumber | None:
+        """A scalar; None where it is made of something else."""
+        return expression_of(value, self._leaf, self._known)
+
+    def _leaf(self, value: SSAValue) -> LaunchNumber | None:
+        """The number of the program, how many there are, or the counter of a loop."""
+        if isinstance(value.owner, Operation):
+            return _of_grid(value.owner)
+        counter = counter_of(value.owner.parent_op())
+        if counter is None or counter.value is not value:
+            return None
+        numbers = [self.number(bound) for bound in (counter.start, counter.end, counter.step)]
+        found = [number for number in numbers if number is not None]
+        return ("count", width_bits(value.type), *found) if len(found) == len(numbers) else None
 
 
-def _leaf(value: SSAValue) -> LaunchNumber | None:
-    """The number of the program, how many there are, or the counter of a loop."""
-    if not isinstance(value, BlockArgument):
-        kind = _OF_GRID.get(type(value.owner))
-        axis = value.owner.properties.get("axis") if isinstance(value.owner, Operation) else None
-        return (kind, axis.value.data) if kind and isinstance(axis, IntegerAttr) else None
-    counter = counter_of(value.owner.parent_op())
-    if counter is None or counter.value is not value:
-        return None
-    numbers = [_varying(bound) for bound in (counter.start, counter.end, counter.step)]
-    found = [number for number in numbers if number is not None]
-    return ("count", width_bits(value.type), *found) if len(found) == len(numbers) else None
-
-
-def _size(number: LaunchNumber) -> int:
-    return 1 + sum(_size(part) for part in number if isinstance(part, tuple | list))
+def _of_grid(op: Operation) -> LaunchNumber | None:
+    kinds = _OF_PERSISTENT if most_programs(function_around(op)) else _OF_GRID
+    kind, axis = kinds.get(type(op)), op.properties.get("axis")
+    return (kind, axis.value.data) if kind and isinstance(axis, IntegerAttr) else None
 
 
 def launch_guard(guard: Guard, text: str = "") -> LaunchGuard | None:
@@ -98,28 +118,27 @@ def index_guard(index: SSAValue, text: str) -> LaunchGuard | None:
     divides, and each program divides by the same. Bounds of a difference may be negative where no
     program has one that is.
     """
-    number = _varying(index)
-    if number is None or _size(number) > _MAX_NODES or not _stays_positive(number):
+    number = range_of(Expression(((1, (index,)),)))
+    if number is None or not _stays_positive(number):
         return None
     return LaunchGuard(number, _DEMANDS[Demand.AT_LEAST], 0, text)
 
 
 def _stays_positive(number: LaunchNumber) -> bool:
     """Whether the bounds of a number are positive where those of its arguments are."""
-    kind, first, *rest = number
+    return all(map(_is_positive_of_positive, parts_of([number])))
+
+
+def _is_positive_of_positive(part: LaunchNumber) -> bool:
+    kind, first = part[:2]
     if kind == "constant":
         return isinstance(first, int) and first >= 0
-    if kind in ("div", "rem") and _is_varying(rest[-1]):
-        return False
-    parts = [part for part in rest if isinstance(part, tuple | list)]
-    return kind != "sub" and all(map(_stays_positive, parts))
+    return kind != "sub" and not (kind in ("div", "rem") and _is_varying(operands_of(part)[-1]))
 
 
-def _is_varying(number: object) -> bool:
+def _is_varying(number: LaunchNumber) -> bool:
     """Whether a launch bounds a number and does not know it."""
-    if not isinstance(number, tuple | list):
-        return False
-    return number[0] in ("program", "programs", "count") or any(map(_is_varying, number))
+    return any(part[0] in ("program", "count") for part in parts_of([number]))
 
 
 def add_guards(kernel: FuncOp, guards: Sequence[LaunchGuard]) -> None:
@@ -130,16 +149,16 @@ def add_guards(kernel: FuncOp, guards: Sequence[LaunchGuard]) -> None:
         if known.of_stores:
             kept[_key(guard)] = guard  # what loads demand, too, is not of the stores alone
     if kept:
-        entries = [guard.to_metadata() for guard in kept.values()]
-        kernel.attributes[_ATTRIBUTE] = StringAttr(json.dumps(entries))
+        entry = guards_to_metadata(list(kept.values()))
+        kernel.attributes[_ATTRIBUTE] = StringAttr(json.dumps(entry))
 
 
 def _key(guard: LaunchGuard) -> str:
-    return json.dumps([guard.number, guard.demand, guard.bound])
+    return json.dumps([*to_table([guard.number]), guard.demand, guard.bound])
 
 
 def guards_of(kernel: FuncOp) -> tuple[LaunchGuard, ...]:
     """What a kernel demands of its launches."""
     text = kernel.attributes.get(_ATTRIBUTE)
-    entries = json.loads(text.data) if isinstance(text, StringAttr) else []
-    return tuple(map(LaunchGuard.from_metadata, entries))
+    entry = json.loads(text.data) if isinstance(text, StringAttr) else {}
+    return tuple(guards_from_metadata(entry))
