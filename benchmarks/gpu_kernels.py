@@ -243,6 +243,42 @@ def walked_product(
 
 
 @triton.jit
+def flattened_product(
+    a_ptr, b_ptr, c_ptr, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b by one loop over the steps of all of a program's tiles."""
+    num_m, num_n, depth = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), tl.cdiv(K, BLOCK_K)
+    first, apart = tl.program_id(0), tl.num_programs(0)
+    tiles_here = num_m * num_n // apart
+    if first < num_m * num_n % apart:
+        tiles_here += 1
+    tile, step = first - apart, -1
+    rows, columns = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for _ in range(0, depth * tiles_here):
+        step = tl.where(step == depth - 1, 0, step + 1)
+        if step == 0:
+            tile += apart
+            first_m = tile // (GROUP_M * num_n) * GROUP_M
+            rows_in_group = min(num_m - first_m, GROUP_M)
+            place = tile % (GROUP_M * num_n)
+            rows = (first_m + place % rows_in_group) * BLOCK_M + tl.arange(0, BLOCK_M)
+            columns = place // rows_in_group * BLOCK_N + tl.arange(0, BLOCK_N)
+        steps = step * BLOCK_K + tl.arange(0, BLOCK_K)
+        a_mask = (rows < M)[:, None] & (steps < K)[None, :]
+        b_mask = (steps < K)[:, None] & (columns < N)[None, :]
+        a = tl.load(a_ptr + rows[:, None] * K + steps[None, :], mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + steps[:, None] * N + columns[None, :], mask=b_mask, other=0.0)
+        acc = tl.dot(a, b, acc)
+        if step == depth - 1:
+            c_ptrs = c_ptr + rows[:, None] * N + columns[None, :]
+            is_stored = (rows < M)[:, None] & (columns < N)[None, :]
+            tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=is_stored)
+            acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+
+
+@triton.jit
 def attention(
     q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
     CAUSAL: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,

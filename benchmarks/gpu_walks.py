@@ -19,7 +19,7 @@ from benchmarks.harness import Row
 
 FAMILY = "gpu walks over tiles"
 PRODUCTS = ((8192, 8192, 8192), (4000, 5000, 3000), (8192, 8192, 1024))
-WALKS = ("strided", "chunked", "counted", "carried", "while")
+WALKS = ("strided", "chunked", "counted", "carried", "flattened", "while")
 BLOCKS = ((128, 256, 64), (128, 128, 64))
 Options = Mapping[str, Any]
 STAGES = tuple({"num_warps": 8, "num_stages": stages} for stages in (3, 4))
@@ -42,8 +42,10 @@ def _rows(size: tuple[int, int, int], walk: str) -> Iterator[Row]:
 
     def run_with(module: ModuleType, blocks: tuple[int, int, int], options: Options) -> Run:
         said = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), blocks, strict=True))
-        said |= {"GROUP_M": 8, "WALK": walk, **options}
-        kernel = module.walked_product[(num_programs,)]
+        said |= {"GROUP_M": 8, **options}
+        is_flat = walk == "flattened"
+        kernel = (module.flattened_product if is_flat else module.walked_product)[(num_programs,)]
+        said |= {} if is_flat else {"WALK": walk}
         return lambda: kernel(a, b, c, *size, **said)
 
     def best(module: ModuleType, choices: tuple[Options, ...]) -> Run:

@@ -107,9 +107,7 @@ def bounds_of(
     return known[id(number)]
 
 
-def _bounds_of(
-    number: LaunchNumber, slots: Slots, grid: Grid, known: dict[int, Bounds]
-) -> Bounds:
+def _bounds_of(number: LaunchNumber, slots: Slots, grid: Grid, known: dict[int, Bounds]) -> Bounds:
     kind, first, *rest = number
     if kind in ("slot", "constant"):
         return exactly(evaluate(number, slots))
@@ -210,8 +208,10 @@ def guards_from_metadata(entry: Mapping[str, Sequence[Sequence[object]]]) -> lis
     """The guards that `guards_to_metadata` wrote."""
     numbers = from_table(entry.get("numbers", ()))
     return [
-        LaunchGuard(numbers[cast("int", place)], str(demand), cast("int", bound), str(text), *rest)
-        for place, demand, bound, text, *rest in entry.get("guards", ())
+        LaunchGuard(
+            numbers[cast("int", place)], str(demand), cast("int", bound), str(text), bool(of_stores)
+        )
+        for place, demand, bound, text, of_stores in entry.get("guards", ())
     ]
 
 

@@ -25,10 +25,10 @@ from tilewright.ir.edits import erase_unused
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import phis_of
 from tilewright.ir.types import i32
-from tilewright.ops.control_flow import ForOp, IfOp
+from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.comparisons import CmpIOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtUIOp, SelectOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import find_kernel
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.runtime.launch_numbers import LaunchGuard
@@ -42,6 +42,7 @@ from tilewright.targets.nvidia.walk_guards import (
     integer,
     is_number,
     is_seen_from,
+    one_more,
 )
 
 _ADD, _SUBTRACT, _DIVIDE, _REMAINDER = (
@@ -112,10 +113,10 @@ def _quotient(count: SSAValue, sums: Sums) -> _Walk | None:
 
 def _with_rest(count: SSAValue, sums: Sums) -> _Walk | None:
     """What end / step counts, and one more where first < end % step."""
-    found = _one_more(count, sums)
+    found = one_more(count, sums)
     if found is None:
         return None
-    quotient, condition = found
+    quotient, condition = (value.owner for value in found)
     if not isinstance(condition, CmpIOp) or condition.predicate_name() != "slt":
         return None
     first, rest = condition.operands
@@ -127,36 +128,6 @@ def _with_rest(count: SSAValue, sums: Sums) -> _Walk | None:
     (end, step), start = pairs[0], sums.of(first)
     is_one_of_first = Guard(step.minus(start), Demand.AT_LEAST, 1)
     return _walk(start, end, step, is_one_of_first)
-
-
-def _one_more(count: SSAValue, sums: Sums) -> tuple[object, object] | None:
-    """A number and a condition, of which a count is the first, and one more where it holds."""
-    found = _chosen(count)
-    if found is not None and sums.of(found[1]).minus(sums.of(found[2])).as_int() == 1:
-        return found[2].owner, found[0].owner
-    if not isinstance(count, OpResult) or not isinstance(count.op, _ADD):
-        return None
-    for number, more in (count.op.operands, reversed(count.op.operands)):
-        if isinstance(more.owner, ExtUIOp):
-            return number.owner, more.owner.operands[0].owner
-        found = _chosen(more)
-        if found is not None and tuple(map(constant_of, found[1:])) == (1, 0):
-            return number.owner, found[0].owner
-    return None
-
-
-def _chosen(value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue] | None:
-    """A condition, what a value is where it holds, and what otherwise; None for no choice."""
-    if not isinstance(value, OpResult):
-        return None
-    if isinstance(value.op, SelectOp):
-        condition, one, other = value.op.operands
-        return condition, one, other
-    if not isinstance(value.op, IfOp):
-        return None
-    one, other = (region.block.last_op for region in value.op.regions)
-    assert one is not None and other is not None
-    return value.op.cond, one.operands[value.index], other.operands[value.index]
 
 
 def _tiles(loop: ForOp, walk: _Walk, sums: Sums) -> list[Operation]:

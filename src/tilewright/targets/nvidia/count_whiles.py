@@ -13,7 +13,7 @@ or its last number is read, it stays as it is. Requires and produces T0.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.affine.expression import Expression
@@ -37,9 +37,6 @@ from tilewright.targets.nvidia.walk_guards import (
     integer,
     is_seen_from,
 )
-
-_LESS, _AT_MOST, _GREATER, _AT_LEAST = 2, 3, 4, 5
-"""By definition: signed predicates of `arith.cmpi`."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +117,12 @@ def _find(loop: WhileOp, sums: Sums) -> _Found | None:
 def _below(compared: CmpIOp, sums: Sums) -> tuple[SSAValue, Expression] | None:
     """What is compared, and the number that it has to be below; None for other comparisons."""
     left, right = compared.operands
-    predicate = compared.predicate.value.data if isinstance(compared.predicate, IntegerAttr) else -1
-    if predicate in (_GREATER, _AT_LEAST):
+    predicate = compared.predicate_name()
+    if predicate in ("sgt", "sge"):
         left, right = right, left
-    if left.type != i32 or predicate not in (_LESS, _AT_MOST, _GREATER, _AT_LEAST):
+    if left.type != i32 or predicate not in ("slt", "sle", "sgt", "sge"):
         return None
-    return left, sums.of(right).plus(integer(int(predicate in (_AT_MOST, _AT_LEAST))))
+    return left, sums.of(right).plus(integer(int(predicate in ("sle", "sge"))))
 
 
 def _rewrite(loop: WhileOp, found: _Found) -> None:

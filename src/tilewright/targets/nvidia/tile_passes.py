@@ -19,6 +19,7 @@ from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.count_walks import CountWalks
 from tilewright.targets.nvidia.count_whiles import CountWhiles
 from tilewright.targets.nvidia.coverage import NVIDIA_COVERAGE
+from tilewright.targets.nvidia.nest_loops import NestLoops
 from tilewright.targets.nvidia.partition.ask_roles import asked_roles
 from tilewright.targets.nvidia.partition.default_roles import leaves_open
 from tilewright.targets.nvidia.partition.turn_copies import TurnCopies
@@ -52,7 +53,7 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
 
 def _counted_loops(options: CompileOptions) -> tuple[Pass, ...]:
     """Loops that count what they walk over, where launches may be asked to keep to something."""
-    return () if options.bulk_access == "never" else (CountWhiles(), CountWalks())
+    return () if options.bulk_access == "never" else (NestLoops(), CountWhiles(), CountWalks())
 
 
 def _descriptors(machine: MachineModel, options: CompileOptions) -> Pass:

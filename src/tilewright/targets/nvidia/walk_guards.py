@@ -9,9 +9,10 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.guards import Demand, Guard
 from tilewright.ir.locations import describe
-from tilewright.ir.types import i32
+from tilewright.ir.types import i1, i32
+from tilewright.ops.control_flow import IfOp
 from tilewright.ops.creation.ir import constant_of
-from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtUIOp, SelectOp
 from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.runtime.launch_numbers import LaunchGuard
@@ -61,6 +62,36 @@ def _asking(value: SSAValue) -> GetNumProgramsOp | GetProgramIdOp | None:
     """The op that asks for the program's number or for how many there are."""
     op = value.owner
     return op if isinstance(op, GetNumProgramsOp | GetProgramIdOp) else None
+
+
+def chosen(value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue] | None:
+    """A condition, what a value is where it holds, and what otherwise; None for no choice."""
+    if not isinstance(value, OpResult):
+        return None
+    if isinstance(value.op, SelectOp):
+        condition, one, other = value.op.operands
+        return condition, one, other
+    if not isinstance(value.op, IfOp):
+        return None
+    one, other = (region.block.last_op for region in value.op.regions)
+    assert one is not None and other is not None
+    return value.op.cond, one.operands[value.index], other.operands[value.index]
+
+
+def one_more(count: SSAValue, sums: Sums) -> tuple[SSAValue, SSAValue] | None:
+    """A number and a condition, of which a count is the first, and one more where it holds."""
+    found = chosen(count)
+    if found is not None and sums.of(found[1]).minus(sums.of(found[2])).as_int() == 1:
+        return found[2], found[0]
+    if not isinstance(count, OpResult) or not isinstance(count.op, _ADD):
+        return None
+    for number, more in (count.op.operands, reversed(count.op.operands)):
+        if isinstance(more.owner, ExtUIOp) and more.owner.operands[0].type == i1:
+            return number, more.owner.operands[0]
+        found = chosen(more)
+        if found is not None and tuple(map(constant_of, found[1:])) == (1, 0):
+            return number, found[0]
+    return None
 
 
 def integer(number: int) -> Expression:

@@ -87,6 +87,78 @@ def counted(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
 
 
 @tilewright.jit
+def grouped_steps(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The same in groups of two rows: a tile behind the last one would be in a group of none."""
+    rows, columns = tl.cdiv(m, BM), tl.cdiv(n, BN)
+    for step in range(tl.cdiv(rows * columns - tl.program_id(0), tl.num_programs(0))):
+        tile = step * tl.num_programs(0) + tl.program_id(0)
+        first, place = tile // (2 * columns) * 2, tile % (2 * columns)
+        height = min(rows - first, 2)
+        row, column = (first + place % height) * BM, place // height * BN
+        tile_of(a, b, c, m, n, k, row, column, BM, BN, BK)
+
+
+@tilewright.jit
+def carried(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A tile carried from step to step, in as many steps as each program has, or one more."""
+    columns, tile = tl.cdiv(n, BN), tl.program_id(0)
+    tiles = tl.cdiv(m, BM) * columns
+    steps = tiles // tl.num_programs(0)
+    if tile < tiles % tl.num_programs(0):
+        steps += 1
+    for _ in range(steps):
+        tile_of(a, b, c, m, n, k, tile // columns * BM, tile % columns * BN, BM, BN, BK)
+        tile += tl.num_programs(0)
+
+
+@tilewright.jit
+def ahead(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The tile before the first one is carried, and each step goes on to the next."""
+    columns, programs = tl.cdiv(n, BN), tl.num_programs(0)
+    tiles, tile = tl.cdiv(m, BM) * columns, tl.program_id(0) - programs
+    for _ in range(tiles // programs + (tl.program_id(0) < tiles % programs)):
+        tile += programs
+        tile_of(a, b, c, m, n, k, tile // columns * BM, tile % columns * BN, BM, BN, BK)
+
+
+@tilewright.jit
+def flattened(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """One loop over the steps of all tiles, in groups of two rows."""
+    rows, columns, depth = tl.cdiv(m, BM), tl.cdiv(n, BN), tl.cdiv(k, BK)
+    programs, start = tl.num_programs(0), -1
+    tile, i, j = tl.program_id(0) - programs, tl.arange(0, BM), tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    tiles = rows * columns // programs + (tl.program_id(0) < rows * columns % programs)
+    for _ in range(0, depth * tiles):
+        start = tl.where(start == depth - 1, 0, start + 1)
+        if start == 0:
+            tile += programs
+            first, place = tile // (2 * columns) * 2, tile % (2 * columns)
+            height = min(rows - first, 2)
+            i = (first + place % height) * BM + tl.arange(0, BM)
+            j = place // height * BN + tl.arange(0, BN)
+        at = start * BK + tl.arange(0, BK)
+        x = tl.load(a + i[:, None] * k + at[None, :], (i[:, None] < m) & (at[None, :] < k), 0.0)
+        y = tl.load(b + at[:, None] * n + j[None, :], (at[:, None] < k) & (j[None, :] < n), 0.0)
+        acc = tl.dot(x, y, acc)
+        if start == depth - 1:
+            tl.store(c + i[:, None] * n + j[None, :], acc, (i[:, None] < m) & (j[None, :] < n))
+            acc = tl.zeros((BM, BN), tl.float32)
+
+
+@tilewright.jit
+def until(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """By `while`, in groups of two rows."""
+    rows, columns, tile = tl.cdiv(m, BM), tl.cdiv(n, BN), tl.program_id(0)
+    while tile < rows * columns:
+        first, place = tile // (2 * columns) * 2, tile % (2 * columns)
+        height = min(rows - first, 2)
+        row, column = (first + place % height) * BM, place // height * BN
+        tile_of(a, b, c, m, n, k, row, column, BM, BN, BK)
+        tile += tl.num_programs(0)
+
+
+@tilewright.jit
 def along_two_axes(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Rows of tiles by one axis of the grid, columns by another."""
     for i in range(tl.program_id(0), tl.cdiv(m, BM), tl.num_programs(0)):
@@ -94,7 +166,8 @@ def along_two_axes(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.
             tile_of(a, b, c, m, n, k, i * BM, j * BN, BM, BN, BK)
 
 
-WALKS = [strided, grouped, swizzled, chunked, counted, along_two_axes]
+BY_STEPS = [counted, grouped_steps, carried, ahead]
+WALKS = [strided, grouped, swizzled, chunked, *BY_STEPS, flattened, until, along_two_axes]
 
 
 def operands(rng: np.random.Generator, m: int, n: int, k: int) -> tuple[np.ndarray, ...]:
