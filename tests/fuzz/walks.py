@@ -143,6 +143,12 @@ class _Language:
         self.visited.append(int(number))
 
 
+def _range(start: int, end: int) -> range:
+    if end - start > 10 * MOST:
+        raise TooLong
+    return range(start, end)
+
+
 class _Log(str):
     def __add__(self, _other: object) -> _Log:
         return self
@@ -154,7 +160,7 @@ def visited(walk: Walk) -> list[list[int]]:
     found = list[list[int]]()
     for program in range(walk.programs):
         language = _Language(program, walk.programs)
-        names: dict[str, object] = {"tl": language}
+        names: dict[str, object] = {"tl": language, "range": _range}
         exec(body, names)
         numbers = {name: _Number(value) for name, value in walk.numbers.items()}
         arguments = {"x": _Number(0), "log": _Log("log"), "sums": _Number(0), **numbers}

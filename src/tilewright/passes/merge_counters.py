@@ -14,8 +14,10 @@ produces T0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 
 from tilewright.ir.effects import is_free
 from tilewright.ir.passes import Pass
@@ -75,8 +77,8 @@ def _merge(loop: ControlFlowOp, counter: Counter) -> None:
         ahead = _difference(start, counter)
         if ahead is None or abs(ahead.steps) > 1:
             continue
-        _count(argument, counter, ahead, but=following.op)
-        _count(following, counter, ahead.stepped(counter.step), but=argument.block.last_op)
+        _count(_uses_but(argument, following.op), counter, ahead)
+        _count(_uses_but(following, *phi.incoming[1]), counter, ahead.stepped(counter.step))
         if all(value is argument or value.first_use is None for value in phi.values):
             _hand_on(phi, counter.value)
             following.op.detach()
@@ -148,9 +150,17 @@ def _sum(value: SSAValue, counter: Counter) -> _Sum:
     return _Sum(None, found.integer + number, found.steps) if isinstance(number, int) else found
 
 
-def _count(value: SSAValue, counter: Counter, ahead: _Sum, but: Operation | None) -> None:
-    """Let all that use a value but one op use the counter, so far ahead, in its place."""
-    uses = [use for use in value.uses if use.operation is not but]
+def _uses_but(value: SSAValue, op: Operation, number: int | None = None) -> list[Use]:
+    """The uses of a value, without that by an op, as its operand `number` where one is given."""
+    return [
+        use
+        for use in value.uses
+        if use.operation is not op or (number is not None and use.index != number)
+    ]
+
+
+def _count(uses: Sequence[Use], counter: Counter, ahead: _Sum) -> None:
+    """Let uses of a value be of the counter, so far ahead, in its place."""
     first = counter.value.block.first_op
     if not uses or first is None:
         return
