@@ -283,15 +283,18 @@ def _rewrite(flat: _Flat) -> None:
     inner = _inner(flat, [zero, depth, one], {place: arguments[place] for place in summed}, end)
     results = dict(zip(summed, inner.results, strict=True))
     last = TileBuilder(end).binary("subi", depth, one)
-    known = {flat_value: results[place] for place, flat_value in handed.items()}
+    known: dict[SSAValue, SSAValue] = {v: results[place] for place, v in handed.items()}
     known[inner.body.block.args[0]] = last
     made = _moved(flat.last, _Outside(known, inner.body.block, end))
-    erase_unused(last.owner) if isinstance(last.owner, Operation) else None
+    condition = flat.last.cond
+    flat.last.erase()
+    for value in (last, condition):
+        if isinstance(value.owner, Operation) and value.owner.parent is not None:
+            erase_unused(value.owner)
     following = {**results, **begun, **{p: made[n] for p, n in ended.items() if p is not None}}
     end.operands = [following[place] for place in places]
     for place, result in zip(places, outer.results, strict=True):
         loop.results[place].replace_all_uses_with(result)
-    flat.last.erase()
     erase(loop)
     _tidy(outer)
 
