@@ -52,3 +52,17 @@ def test_tiles_of_any_walk_are_those_of_torch(
     grid = (programs, 2 if "two_axes" in kernel.fn.__name__ else 1)
     kernel[grid](a.bfloat16(), b.bfloat16(), c, m, n, k, **BLOCKS)
     assert torch.equal(c.double(), a.double() @ b.double())
+
+
+@pytest.mark.parametrize("programs", [1, 7, 132])
+@pytest.mark.parametrize("size", [(1000, 520, 136), (4000, 5000, 3000), (17, 1000, 200)], ids=str)
+@pytest.mark.parametrize("kernel", WALKS, ids=lambda kernel: kernel.fn.__name__)
+def test_pairs_of_programs_load_for_each_other(
+    kernel: JITFunction, size: tuple[int, int, int], programs: int
+) -> None:
+    m, n, k = size
+    a, b = (torch.randint(-3, 4, shape, device="cuda").bfloat16() for shape in ((m, k), (k, n)))
+    c = torch.full((m, n), 99.0, device="cuda")
+    grid = (programs, 2 if "two_axes" in kernel.fn.__name__ else 1)
+    kernel[grid](a, b, c, m, n, k, **BLOCKS | {"BN": 256, "num_warps": 4})
+    assert torch.equal(c.double(), a.double() @ b.double())

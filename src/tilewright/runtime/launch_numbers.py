@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar, cast
 
 from tilewright.runtime.number_table import from_table, parts_of, to_table
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import NotPowerOfTwo
 from tilewright.support.options import CompileOptions
 
@@ -25,6 +25,8 @@ _Kernel = TypeVar("_Kernel")
 Slots: TypeAlias = Sequence[int] | Mapping[int, int]
 # Chosen, not measured: launches of more kinds than this are looked at again, which is right.
 _MAX_KNOWN = 1024
+ALONE = (1, 1, 1)
+"""The clusters of programs that are for themselves."""
 GUARDS = "launch_guards"
 """The entry of an artifact's metadata that lists its guards."""
 
@@ -180,7 +182,8 @@ class LaunchGuard:
     """What a kernel demands of a launch: `number` is a "multiple", "at_least" or "at_most" `bound`.
 
     It has to be so in every program. `text` says it in the words of the kernel. `of_stores` says
-    that a kernel whose stores are those of threads demands it no more.
+    that a kernel whose stores are those of threads demands it no more, `of_clusters` one whose
+    programs do not load for each other.
     """
 
     number: LaunchNumber
@@ -188,6 +191,7 @@ class LaunchGuard:
     bound: int
     text: str = ""
     of_stores: bool = False
+    of_clusters: bool = False
 
     def holds(self, slots: Slots, grid: Grid, known: dict[int, Bounds] | None = None) -> bool:
         """Whether a launch is known to keep to it; what may divide by zero is not.
@@ -209,9 +213,9 @@ def guards_from_metadata(entry: Mapping[str, Sequence[Sequence[object]]]) -> lis
     numbers = from_table(entry.get("numbers", ()))
     return [
         LaunchGuard(
-            numbers[cast("int", place)], str(demand), cast("int", bound), str(text), bool(of_stores)
+            numbers[cast("int", place)], str(demand), cast("int", bound), str(text), *map(bool, of)
         )
-        for place, demand, bound, text, of_stores in entry.get("guards", ())
+        for place, demand, bound, text, *of in entry.get("guards", ())
     ]
 
 
@@ -219,7 +223,7 @@ def guards_to_metadata(guards: Sequence[LaunchGuard]) -> dict[str, list[list[obj
     """Guards as JSON takes them."""
     rows, places = to_table([guard.number for guard in guards])
     entries: list[list[object]] = [
-        [place, guard.demand, guard.bound, guard.text, guard.of_stores]
+        [place, guard.demand, guard.bound, guard.text, guard.of_stores, guard.of_clusters]
         for place, guard in zip(places, guards, strict=True)
     ]
     return {"numbers": rows, "guards": entries}
@@ -275,9 +279,16 @@ def plainer_options(
 
     What makes the most of the launch comes first; the last fits every launch.
     """
-    guards, words = launch_guards(metadata), words_of(arguments)
+    words = words_of(arguments)
+    broken = [guard for guard in launch_guards(metadata) if not guard.holds(words, grid)]
+    is_open = options.schedule is None and options.plan is None
+    if is_open and any(guard.of_clusters for guard in broken):
+        options = replace(options, cluster_dims=ALONE)
+        broken = [guard for guard in broken if not guard.of_clusters]
+        if not broken:
+            yield options
     with_plain_stores = options.with_plain_stores()
-    if all(guard.of_stores or guard.holds(words, grid) for guard in guards) and with_plain_stores:
+    if all(guard.of_stores for guard in broken) and with_plain_stores:
         yield with_plain_stores
     yield options.without_guards()
 

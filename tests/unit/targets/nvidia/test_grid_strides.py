@@ -197,3 +197,39 @@ def test_a_launch_keeps_to_what_indices_hold(rng: np.random.Generator, kernel: J
     assert fits(scheduled.metadata, grid, (*arrays, *size))
     assert not fits(scheduled.metadata, grid, (*arrays, (1 << 30) + 300, *size[1:]))
     assert not fits(scheduled.metadata, grid, (*arrays, 1 << 24, *size[1:]))
+
+
+WIDE = BLOCKS | {"BN": 256, "num_warps": 4}
+CLUSTER = "2 programs are a cluster"
+
+
+@pytest.mark.parametrize("kernel", [grouped, until, flattened], ids=lambda k: k.fn.__name__)
+@pytest.mark.parametrize(("programs", "is_shared"), [(2, True), (6, True), (3, False), (1, False)])
+def test_pairs_load_for_each_other_where_rows_cross_lines(
+    rng: np.random.Generator, kernel: JITFunction, programs: int, is_shared: bool
+) -> None:
+    """Rows of 136 and 520 elements are not in as many lines as they fill; odd grids stay alone."""
+    size = (300, 520, 136)
+    a, b, c = operands(rng, *size)
+    ran = kernel.simulate[(programs,)](a, b, c, *size, seed=programs, **WIDE)
+    assert any(CLUSTER in remark for remark in ran.remarks) is is_shared
+    assert any("runs as roles" in remark for remark in ran.remarks)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        ((300, 512, 128), {}),
+        ((300, 520, 136), {"cluster_dims": (1, 1, 1)}),
+        ((300, 520, 136), {"launch_cooperative_grid": True}),
+    ],
+    ids=["whole lines", "alone", "cooperative"],
+)
+def test_programs_stay_alone_where_nothing_is_gained_or_the_author_says_so(
+    rng: np.random.Generator, size: tuple[int, int, int], options: dict[str, object]
+) -> None:
+    scheduled, _, _ = scheduled_for(grouped, (*operands(rng, *size), *size), SMS, WIDE | options)
+    assert not any(CLUSTER in remark for remark in scheduled.remarks)
+    is_cooperative = "launch_cooperative_grid" in options
+    assert (find_roles(find_kernel(scheduled.module)) is None) is is_cooperative

@@ -34,6 +34,7 @@ from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.partition.ask_warps import AskWarps
 from tilewright.targets.nvidia.partition.copied_loads import are_copied_whole, why_not_copied
 from tilewright.targets.nvidia.partition.decide import ROLES_HINT, DecideRoles
+from tilewright.targets.nvidia.partition.default_roles import makes_clusters
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
 from tilewright.targets.nvidia.partition.gradients import (
     GradientLoop,
@@ -151,7 +152,7 @@ def asked_roles(machine: MachineModel, options: CompileOptions) -> tuple[Pass, .
     is_open = options.num_consumer_groups is None and options.num_ctas == 1
     is_plain = options.schedule is None and options.plan is None and options.loop_schedule is None
     is_checked = options.checked or options.debug or options.sanitize_overflow
-    is_shaped = options.maxnreg or options.cluster_dims or options.launch_pdl
+    is_shaped = options.maxnreg or makes_clusters(options) or options.launch_pdl
     is_able = machine.has_setmaxnreg and machine.has_wgmma and machine.has_tma
     if not (is_open and is_plain and is_able) or is_checked or is_shaped:
         return ()

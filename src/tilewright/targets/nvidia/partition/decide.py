@@ -44,6 +44,7 @@ from tilewright.targets.nvidia.partition.default_roles import (
     GROUPS,
     large_product,
     leaves_open,
+    may_cluster,
     runs_by_default,
 )
 from tilewright.targets.nvidia.partition.epilogues import (
@@ -57,7 +58,7 @@ from tilewright.targets.nvidia.partition.keep_order import makes_maps
 from tilewright.targets.nvidia.partition.lines import crosses_lines
 from tilewright.targets.nvidia.partition.order import decide_order, pairs_of
 from tilewright.targets.nvidia.partition.room import stored_bytes
-from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS
+from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS, goes_by_programs
 from tilewright.targets.nvidia.partition.share_rings import Ring, memory_bytes, share_rings
 from tilewright.targets.nvidia.partition.smaller_maps import made_maps_of, maps_of
 from tilewright.targets.nvidia.partition.two_programs import runs_twice
@@ -91,7 +92,8 @@ class DecideRoles(Pass):
 
     With `is_open` large products get them though nobody asks; see `default_roles.py`. With
     `is_clustered` a launch starts pairs of programs as clusters, with `loads_alone` threads store.
-    What is stored in chunks goes through so many `buffers`, or as many as are best.
+    What is stored in chunks goes through so many `buffers`, or as many as are best. Programs of the
+    author's that go from tile to tile load for each other only if they `may_cluster`.
     """
 
     machine: MachineModel = SM_90A
@@ -105,6 +107,7 @@ class DecideRoles(Pass):
     is_clustered: bool = False
     loads_alone: bool = False
     buffers: int = 0
+    may_cluster: bool = True
     name = "decide-roles"
     after = ("select-tensor-maps", "merge-duplicates")
 
@@ -122,6 +125,7 @@ class DecideRoles(Pass):
             leaves_open(options),
             options.cluster_dims == (PROGRAMS, 1, 1),
             options.bulk_access == "loads",
+            may_cluster=may_cluster(options),
         )
 
     def apply(self, module: ModuleOp) -> None:
@@ -184,7 +188,8 @@ class DecideRoles(Pass):
         """How many programs load for each other: two where lines of L2 are what limits them."""
         if self.is_clustered:
             return PROGRAMS
-        may_be = math.replicas == PROGRAMS and math.split == "m" and most_programs(kernel)
+        is_walk = most_programs(kernel) or (self.may_cluster and goes_by_programs(kernel))
+        may_be = math.replicas == PROGRAMS and math.split == "m" and is_walk
         is_able = self.machine.max_cluster_size >= PROGRAMS
         return PROGRAMS if may_be and is_able and crosses_lines(kernel) else 1
 

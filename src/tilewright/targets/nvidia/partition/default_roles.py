@@ -40,11 +40,22 @@ _MOST_BITS = 16
 _STAGES = "tt.num_stages"
 
 
+def makes_clusters(options: CompileOptions) -> bool:
+    """Whether a launch is asked to make clusters of several programs."""
+    return prod(options.cluster_dims or ()) > 1
+
+
+def may_cluster(options: CompileOptions) -> bool:
+    """Whether the options of a launch leave it to the compiler which programs are clusters."""
+    together = options.cluster_dims or options.launch_cooperative_grid or options.launch_pdl
+    return not together and options.bulk_access != "never"
+
+
 def leaves_open(options: CompileOptions) -> bool:
     """Whether the options of a launch say nothing of roles, and nothing against them."""
     said = (options.num_consumer_groups, options.schedule, options.plan, options.loop_schedule)
     is_said = any(option is not None for option in said) or options.maxnreg is not None
-    together = options.cluster_dims or options.launch_cooperative_grid or options.launch_pdl
+    together = makes_clusters(options) or options.launch_cooperative_grid or options.launch_pdl
     is_checked = options.checked or options.debug or options.sanitize_overflow
     return not (is_said or together or is_checked) and options.num_stages != 1
 

@@ -22,8 +22,9 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.channels import PutOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.program.persistence import set_cluster
+from tilewright.ops.program.persistence import most_programs, set_cluster
 from tilewright.ops.roles import RolesOp, find_roles
+from tilewright.runtime.launch_numbers import LaunchGuard
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import PlanRefused
@@ -31,6 +32,11 @@ from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS, share_blo
 from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box, box_plan
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, box_reason
+from tilewright.targets.nvidia.tma.launch_conditions import add_guards
+
+_PAIRS = LaunchGuard(
+    ("programs", 0), "multiple", PROGRAMS, "programs come in pairs", of_clusters=True
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,8 @@ class FormClusters(Pass):
             _take_boxes(load, plan, maps)
         drop_unused_maps(kernel)
         set_cluster(kernel, PROGRAMS)
+        if self.cluster_dims is None and not most_programs(kernel):
+            add_guards(kernel, [_PAIRS])
 
 
 def _of_another_shape(kernel: FuncOp, dims: tuple[int, int, int] | None) -> PlanRefused:

@@ -32,6 +32,7 @@ from tilewright.targets.nvidia.partition.default_roles import (
     is_moved_by_engine,
     large_product,
     leaves_open,
+    makes_clusters,
 )
 
 _ROLES_HINT = "tt.warp_specialize"
@@ -59,7 +60,7 @@ class DecidePersistence(Pass):
     @classmethod
     def of_options(cls, machine: MachineModel, options: CompileOptions) -> DecidePersistence:
         """The pass as the options of a launch ask for it."""
-        is_alone = not (options.cluster_dims or options.launch_cooperative_grid)
+        is_alone = not (makes_clusters(options) or options.launch_cooperative_grid)
         text, groups = options.schedule or "", options.num_consumer_groups or 0
         loads_alone = options.bulk_access == "loads"
         return cls(machine, text, groups, is_alone, leaves_open(options), loads_alone)

@@ -32,7 +32,7 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.inline.ir import InlineAsmOp
-from tilewright.ops.program.ir import GetProgramIdOp
+from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
 from tilewright.ops.roles import RolesOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.schedule.partition.refusal import Refused
@@ -56,6 +56,20 @@ def share_blocks(roles: RolesOp) -> None:
         tiles[loop].share(put, leaves[put])
 
 
+def goes_by_programs(kernel: Operation) -> bool:
+    """Whether programs of a kernel go from tile to tile as far apart as there are programs."""
+    return any(
+        isinstance(op, ForOp) and _asks(op.lb, GetProgramIdOp) and _asks(op.step, GetNumProgramsOp)
+        for op in kernel.walk()
+    )
+
+
+def _asks(value: SSAValue, kind: type[GetProgramIdOp | GetNumProgramsOp]) -> bool:
+    """Whether a value is asked of the launch, along the first axis."""
+    op = value.owner
+    return isinstance(op, kind) and not op.axis.value.data
+
+
 # --- what must hold -----------------------------------------------------------------------------
 
 
@@ -66,8 +80,7 @@ def _tile_loop(body: Block) -> ForOp:
     assert loop is not None
     if len(found) != 1 or not isinstance(loop, ForOp):
         raise Refused(loop, "programs share the blocks of one loop over tiles")
-    start = loop.lb.owner
-    if not isinstance(start, GetProgramIdOp) or start.axis.value.data:
+    if not _asks(loop.lb, GetProgramIdOp):
         raise Refused(loop, "the loop over tiles does not begin with the program's number")
     if loop.results:
         raise Refused(loop, "a tile needs what the one before it has computed")
