@@ -17,6 +17,9 @@ _BESIDE = ("avx512bw", "avx512vl")
 """What is asked for beside AMX: every machine with AMX has it, this host may not. Sums of pairs of
 bytes are modelled there; masked accesses are LLVM's own, which it takes apart where it has to."""
 
+_OPT_LEVEL = 0
+"""How hard LLVM tries: the model is as right, and takes a third of the time to compile."""
+
 
 def has_amx() -> bool:
     """Whether this process may run AMX's instructions."""
@@ -64,6 +67,7 @@ def _compile_modelled(
         triple,
         emit_object=emit_object,
         emit_assembly=emit_assembly,
+        opt_level=_OPT_LEVEL,
     )
 
 
