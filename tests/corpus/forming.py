@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.corpus.case import Array, Case
+from tests.corpus.once import once
 from tests.corpus.run import run_module, tile_module
 from tests.corpus.threads import gpu_request
 from tilewright.ir.levels import T0R
@@ -17,6 +18,7 @@ from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
 
 
+@once
 def run_tiles(case: Case) -> dict[str, Array]:
     """What the arrays hold after the case ran as T0, with its tensor maps."""
     return run_module(case, tile_module(gpu_request(case)), NVIDIA_INTERPRETATION)

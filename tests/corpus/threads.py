@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.corpus.case import Array, Case, arrays_of
+from tests.corpus.once import once
 from tests.corpus.run import Memory, guarded
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
@@ -105,6 +106,12 @@ def run_threads(
     The memory around them is checked, and the order of what threads of a program access.
     """
     return run_lowered(case, lower_for_gpu(case, annotate, **options))
+
+
+@once
+def run_plain_threads(case: Case) -> dict[str, Array]:
+    """The same for a case as it is, which roles and schedules are held to: it runs once."""
+    return run_threads(case)
 
 
 def run_lowered(case: Case, threads: Threads) -> dict[str, Array]:

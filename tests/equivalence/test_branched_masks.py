@@ -13,7 +13,7 @@ from tests.corpus.case import Case, Values
 from tests.corpus.forming import run_tiles
 from tests.corpus.partitioned import RINGS, Partitioned, attention_case
 from tests.corpus.run import run_module, tile_module
-from tests.corpus.threads import gpu_request, run_threads
+from tests.corpus.threads import gpu_request, run_plain_threads
 from tests.equivalence.test_overlapped_products import LENGTHS, overlapped, simulated
 from tests.equivalence.test_rings import lowered, over, require_same
 from tilewright.ir.levels import T0R
@@ -110,4 +110,4 @@ def test_attention_keeps_its_bits(case: Partitioned, order: str) -> None:
     text = overlapped(case, order, 2, 2) + "; mask branch"
     module = lowered(case, text, "T2")
     require_same(run_module(case.case, module, NVIDIA_INTERPRETATION), run_tiles(case.case))
-    require_same(simulated(case, text), run_threads(case.case))
+    require_same(simulated(case, text), run_plain_threads(case.case))

@@ -10,7 +10,7 @@ from tests.corpus.copied import COPIED, gathered, gathered_both, gathered_case, 
 from tests.corpus.forming import run_formed, run_tiles
 from tests.corpus.partitioned import Partitioned
 from tests.corpus.run import run_module
-from tests.corpus.threads import lower_for_gpu, run_threads
+from tests.corpus.threads import lower_for_gpu, run_plain_threads, run_threads
 from tests.equivalence.test_rings import lowered, require_same
 from tilewright.ir.schedule_attributes import annotate_schedule, pipelining_of
 from tilewright.ir.schedule_text import parse_schedule
@@ -43,7 +43,7 @@ def test_threads_compute_the_bits_of_one_program(
 ) -> None:
     schedule = parse_schedule(case.text(replicas, slots=slots))
     found = run_threads(case.case, lambda m: annotate_schedule(find_kernel(m), schedule))
-    require_same(found, run_threads(case.case))
+    require_same(found, run_plain_threads(case.case))
 
 
 @over

@@ -9,7 +9,7 @@ from tests.corpus.forming import run_formed, run_tiles
 from tests.corpus.gathered import CHAINS, GATHERED, GRADIENTS, gradients_case
 from tests.corpus.partitioned import AB, Partitioned, pointer_case
 from tests.corpus.run import run_module
-from tests.corpus.threads import run_threads
+from tests.corpus.threads import run_plain_threads, run_threads
 from tests.equivalence.test_rings import lowered, over, require_same
 from tests.roles.test_formed_protocols import launches
 from tilewright.ir.schedule_attributes import annotate_schedule
@@ -36,7 +36,7 @@ def test_gathered_tiles_are_those_of_one_program(case: Partitioned) -> None:
 def test_threads_gather_tiles(case: Partitioned) -> None:
     schedule = parse_schedule(case.text(2))
     found = run_threads(case.case, lambda m: annotate_schedule(find_kernel(m), schedule))
-    require_same(found, run_threads(case.case))
+    require_same(found, run_plain_threads(case.case))
 
 
 @over(GATHERED)

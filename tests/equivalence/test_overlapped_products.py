@@ -9,7 +9,7 @@ from tests.corpus.case import Array
 from tests.corpus.forming import run_tiles
 from tests.corpus.partitioned import ATTENTIONS, RINGS, Partitioned, attention_case
 from tests.corpus.run import run_module
-from tests.corpus.threads import run_threads
+from tests.corpus.threads import run_plain_threads, run_threads
 from tests.equivalence.test_rings import lowered, over, require_same
 from tests.roles.test_formed_protocols import launches
 from tilewright.ir.schedule_attributes import annotate_schedule, pipelining_of
@@ -62,7 +62,7 @@ def simulated(case: Partitioned, text: str) -> dict[str, Array]:
 @over(CASES[1:])
 @pytest.mark.parametrize("order", ["second", "first"])
 def test_threads_find_the_bits_of_one_program(case: Partitioned, order: str) -> None:
-    require_same(simulated(case, overlapped(case, order, 2, 2)), run_threads(case.case))
+    require_same(simulated(case, overlapped(case, order, 2, 2)), run_plain_threads(case.case))
 
 
 @over(CASES)
@@ -87,7 +87,7 @@ def test_with_a_single_slot_nothing_overlaps(case: Partitioned) -> None:
 @pytest.mark.parametrize("order", ["FA_secondDot", "FA_firstDot", "straight", None])
 def test_an_option_says_the_order(case: Partitioned, order: str | None) -> None:
     options = {"num_consumer_groups": 2, "loop_schedule": order}
-    require_same(run_threads(case.case, None, **options), run_threads(case.case))
+    require_same(run_threads(case.case, None, **options), run_plain_threads(case.case))
 
 
 THREE = [(200, False), (192, True), (410, True)]

@@ -10,7 +10,7 @@ from tests.corpus.case import Array
 from tests.corpus.forming import run_tiles
 from tests.corpus.partitioned import AB, ATTENTIONS, PARTITIONED, Partitioned, gemm, gemm_case
 from tests.corpus.run import run_module, tile_module
-from tests.corpus.threads import gpu_request, run_threads
+from tests.corpus.threads import gpu_request, run_plain_threads, run_threads
 from tilewright.compiler.pipeline import Pipeline, schedule_pipeline
 from tilewright.ir.schedule_attributes import annotate_schedule
 from tilewright.ir.schedule_text import parse_schedule
@@ -67,7 +67,7 @@ def test_threads_of_roles_compute_the_bits_of_one_program(
 ) -> None:
     schedule = parse_schedule(case.text(replicas, slots=slots))
     found = run_threads(case.case, lambda m: annotate_schedule(find_kernel(m), schedule))
-    require_same(found, run_threads(case.case))
+    require_same(found, run_plain_threads(case.case))
 
 
 def test_rings_that_go_in_step_share_their_counter() -> None:
@@ -88,7 +88,9 @@ def test_columns_may_be_shared_to_the_end() -> None:
 @over(SIMULATED[::3])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_an_option_makes_roles(case: Partitioned, groups: int) -> None:
-    require_same(run_threads(case.case, None, num_consumer_groups=groups), run_threads(case.case))
+    require_same(
+        run_threads(case.case, None, num_consumer_groups=groups), run_plain_threads(case.case)
+    )
 
 
 @over(ATTENTIONS)
@@ -101,4 +103,4 @@ def test_replicas_that_take_turns_compute_the_same(case: Partitioned, slots: int
     assert turns == ["ttg.turn_wait", "ttg.turn_pass"] * 2
     require_same(run_module(case.case, module, NVIDIA_INTERPRETATION), run_tiles(case.case))
     found = run_threads(case.case, lambda m: annotate_schedule(find_kernel(m), schedule))
-    require_same(found, run_threads(case.case))
+    require_same(found, run_plain_threads(case.case))

@@ -10,7 +10,7 @@ from tests.corpus.case import check
 from tests.corpus.forming import formed, run_formed, run_tiles
 from tests.corpus.partitioned import AB, GEMMS, Partitioned, gemm_case, persistent, two_outputs_case
 from tests.corpus.run import run_module
-from tests.corpus.threads import lower_for_gpu, run_threads
+from tests.corpus.threads import lower_for_gpu, run_plain_threads, run_threads
 from tests.equivalence.test_rings import lowered, over, require_same
 from tests.roles.test_formed_protocols import launches
 from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
@@ -84,7 +84,7 @@ def test_tiles_in_turn_are_the_tiles_of_one_program(case: Partitioned, replicas:
 def test_threads_take_tiles_in_turn(case: Partitioned, replicas: int, slots: int) -> None:
     schedule = parse_schedule(text_of(case, replicas, slots))
     found = run_threads(case.case, lambda m: annotate_schedule(find_kernel(m), schedule))
-    require_same(found, run_threads(case.case))
+    require_same(found, run_plain_threads(case.case))
 
 
 @over(TILES)
