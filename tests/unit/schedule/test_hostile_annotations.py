@@ -20,7 +20,7 @@ PLACES = "ring r tiles load#0 load#1 slots 2; loop for#0 load#0 @0.0 load#1 @0.0
 
 @tilewright.jit
 def staged_in_while(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    """A `while` has no stages."""
+    """A `while` has no stages, where its last number is read, so that it is no `for`."""
     left = tl.make_tensor_descriptor(a, [M, k], [k, 1], [M, K])
     right = tl.make_tensor_descriptor(b, [k, N], [N, 1], [K, N])
     acc = tl.zeros((M, N), tl.float32)
@@ -30,7 +30,7 @@ def staged_in_while(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexp
             x, y = left.load([0, at]), right.load([at, 0])
         acc = tl.dot(x, y, acc)
         at += K
-    tl.store(c + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], acc)
+    tl.store(c + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], acc + at)
 
 
 @tilewright.jit

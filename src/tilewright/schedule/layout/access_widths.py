@@ -8,9 +8,18 @@ So the wider ones decide, and the narrower ones are accessed in fewer bytes at o
 *Source*: H200, 2026-11-29, 65536 x 1024 and 4 warps, by 8 elements and by the wider ones, TB/s:
 bf16 made f32 2.42, 3.66; RMS norm of bf16 into f32 2.86, 3.48; bf16 + f32 into f32 3.20, 3.87, into
 bf16 3.87, 4.03; sums down columns of bf16 into f32 2.23, 3.61; f32 made bf16 3.88, 3.86.
+
+Rows that begin anywhere are accessed element by element, weights beside them by 16 bytes. Lanes
+that hold eight elements then touch four lines with each access of one, and take four times as long.
+So of the widths up to that one, the one is taken at which all accesses touch the fewest lines.
+
+*Source*: H200, 2026-11-29, layer norm of bf16, 16384 x 4096 with rows of 4097, by 8 elements: 0.32
+of Triton 3.6, which has 1 element a lane there.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
@@ -18,6 +27,7 @@ from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.ir.annotations import annotated, decided
 from tilewright.ir.effects import writes_global
 from tilewright.ir.plans import AccessAttr
+from tilewright.ir.regions import loops_around
 from tilewright.ir.types import shape_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
@@ -29,6 +39,10 @@ Key = tuple[tuple[int, ...], tuple[int, ...]]
 # What loads of 8 bytes leave to narrower accesses. Chosen, not measured: either number is right,
 # and two elements of 2 bytes would be little at once.
 _LEAST_LOADED = 4
+# By definition.
+_LANES, _LINE_BYTES = 32, 128
+# Chosen, not measured: what a loop accesses matters more than what stands in front of it.
+_RUNS_OF_A_LOOP = 8
 
 
 class AccessWidths:
@@ -44,8 +58,11 @@ class AccessWidths:
         # beside them is stored from there: 9 % of a kernel's time to move it first, on an H200.
         has_products = any(isinstance(op, ProductOp) for op in kernel.walk())
         for op in accesses if not has_products else ():
-            if not decided(op, AccessAttr).is_scattered:
+            if not _is_scattered(op):
                 self._widths[_key(op)] = min(self._widths[_key(op)], _most(op))
+        for key, most in self._widths.items() if not has_products else ():
+            alike = [op for op in accesses if _key(op) == key]
+            self._widths[key] = _cheapest([op for op in alike if not _is_scattered(op)], most)
 
     def of(self, op: Operation) -> tuple[Key, int]:
         """The shape and order of an access, and the elements in a row of a lane."""
@@ -54,6 +71,26 @@ class AccessWidths:
 
 def _key(op: Operation) -> Key:
     return shape_of(op.operands[0].type), decided(op, AccessAttr).order
+
+
+def _is_scattered(op: Operation) -> bool:
+    return decided(op, AccessAttr).is_scattered
+
+
+def _cheapest(accesses: Sequence[Operation], most: int) -> int:
+    """The width up to `most` at which accesses cost least; of such ones the greatest."""
+    widths = [most]
+    while widths[-1] > 1:
+        widths.append(widths[-1] // 2)
+    return min(widths, key=lambda width: sum(_cost(op, width) for op in accesses))
+
+
+def _cost(op: Operation, width: int) -> float:
+    """What an access costs an element: instructions, and the lines that a warp touches in one."""
+    at_once = min(decided(op, AccessAttr).vector, width)
+    lines = -(-_LANES * width * element_bytes(op) // _LINE_BYTES)
+    times = _RUNS_OF_A_LOOP ** sum(1 for _ in loops_around(op))
+    return times * (width / at_once) * (lines + 1) / (_LANES * width)
 
 
 def _most(op: Operation) -> int:
