@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar, cast
 
-from tilewright.runtime.number_table import from_table, parts_of, to_table
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import NotPowerOfTwo
 from tilewright.support.options import CompileOptions
@@ -20,6 +19,8 @@ LaunchNumber: TypeAlias = "tuple[str | int | LaunchNumber, ...] | list[str | int
 What differs from program to program is `("program", axis)`, its number, and `("count", bits, start,
 end, step)`, the counter of a loop. `("programs", axis)` is how many the launch asks for.
 """
+_LEAVES = frozenset({"slot", "constant", "program", "programs"})
+"""The kinds of numbers that are made of no others."""
 Grid: TypeAlias = tuple[int, int, int]
 _Kernel = TypeVar("_Kernel")
 Slots: TypeAlias = Sequence[int] | Mapping[int, int]
@@ -65,6 +66,25 @@ def evaluate(number: LaunchNumber, slots: Slots) -> int:
 def _signed(value: int, bits: int) -> int:
     low = value % (1 << bits)
     return low - (1 << bits) if low >> (bits - 1) else low
+
+
+def operands_of(number: LaunchNumber) -> Sequence[LaunchNumber]:
+    """The numbers that a number is computed from."""
+    return () if number[0] in _LEAVES else cast("Sequence[LaunchNumber]", number[2:])
+
+
+def parts_of(numbers: Sequence[LaunchNumber]) -> Iterator[LaunchNumber]:
+    """The numbers and all that they are computed from, each object once, operands first."""
+    seen = set[int]()
+    pending = [(number, False) for number in reversed(numbers)]
+    while pending:
+        number, is_ready = pending.pop()
+        if is_ready:
+            yield number
+        elif id(number) not in seen:
+            seen.add(id(number))
+            pending.append((number, True))
+            pending += [(operand, False) for operand in reversed(operands_of(number))]
 
 
 def slots_of(number: LaunchNumber) -> list[int]:
@@ -206,6 +226,30 @@ class LaunchGuard:
     def is_of_grid(self) -> bool:
         """Whether it depends on how many programs there are."""
         return any(part[0] in ("program", "programs") for part in parts_of([self.number]))
+
+
+def to_table(numbers: Sequence[LaunchNumber]) -> tuple[list[list[object]], list[int]]:
+    """The rows of a table, and in which of them numbers stand; what is equal shares a row.
+
+    A tile's number is in the guards of every load and store, and several times in each.
+    """
+    rows: dict[tuple[object, ...], int] = {}
+    places: dict[int, int] = {}
+    for number in parts_of(numbers):
+        operands = operands_of(number)
+        own = number[:2] if operands else number
+        row = (*own, *(places[id(operand)] for operand in operands))
+        places[id(number)] = rows.setdefault(row, len(rows))
+    return [list(row) for row in rows], [places[id(number)] for number in numbers]
+
+
+def from_table(rows: Sequence[Sequence[object]]) -> list[LaunchNumber]:
+    """The numbers of the rows that `to_table` wrote; what shares a row is one object."""
+    numbers: list[LaunchNumber] = []
+    for kind, first, *rest in rows:
+        own = rest if kind in _LEAVES else [numbers[cast("int", place)] for place in rest]
+        numbers.append(cast("LaunchNumber", (kind, first, *own)))
+    return numbers
 
 
 def guards_from_metadata(entry: Mapping[str, Sequence[Sequence[object]]]) -> list[LaunchGuard]:

@@ -12,13 +12,15 @@ from tilewright.ir.locations import describe
 from tilewright.ir.types import i1, i32
 from tilewright.ops.control_flow import IfOp
 from tilewright.ops.creation.ir import constant_of
-from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtUIOp, SelectOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
 from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.runtime.launch_numbers import LaunchGuard
 from tilewright.targets.nvidia.tma.launch_conditions import launch_guard
 
-_ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))
+_ADD, _SUBTRACT, _MULTIPLY, _EXTEND = (
+    ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli", "extui")
+)
 _HIGHEST = (1 << 31) - 1
 """By definition: the last number of i32."""
 
@@ -86,7 +88,7 @@ def one_more(count: SSAValue, sums: Sums) -> tuple[SSAValue, SSAValue] | None:
     if not isinstance(count, OpResult) or not isinstance(count.op, _ADD):
         return None
     for number, more in (count.op.operands, reversed(count.op.operands)):
-        if isinstance(more.owner, ExtUIOp) and more.owner.operands[0].type == i1:
+        if isinstance(more.owner, _EXTEND) and more.owner.operands[0].type == i1:
             return number, more.owner.operands[0]
         found = chosen(more)
         if found is not None and tuple(map(constant_of, found[1:])) == (1, 0):

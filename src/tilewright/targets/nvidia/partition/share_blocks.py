@@ -58,9 +58,10 @@ def share_blocks(roles: RolesOp) -> None:
 
 def goes_by_programs(kernel: Operation) -> bool:
     """Whether programs of a kernel go from tile to tile as far apart as there are programs."""
+    counters = [counter for op in kernel.walk() if (counter := counter_of(op)) is not None]
     return any(
-        isinstance(op, ForOp) and _asks(op.lb, GetProgramIdOp) and _asks(op.step, GetNumProgramsOp)
-        for op in kernel.walk()
+        _asks(counter.start, GetProgramIdOp) and _asks(counter.step, GetNumProgramsOp)
+        for counter in counters
     )
 
 

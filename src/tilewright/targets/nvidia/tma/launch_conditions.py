@@ -24,8 +24,10 @@ from tilewright.runtime.launch_numbers import (
     LaunchNumber,
     guards_from_metadata,
     guards_to_metadata,
+    operands_of,
+    parts_of,
+    to_table,
 )
-from tilewright.runtime.number_table import operands_of, parts_of, to_table
 from tilewright.targets.nvidia.tma.recipes import Known, expression_of
 
 _ATTRIBUTE = "ttng.launch_guards"
