@@ -129,17 +129,17 @@ def _with_another_array(number: LaunchNumber) -> Iterator[tuple[str, LaunchNumbe
             if other != first:
                 yield f"array {other} for {first}", (kind, other, *rest)
     for index, operand in enumerate(rest):
-        if isinstance(operand, tuple | list):
+        if isinstance(operand, tuple):
             for name, changed in _with_another_array(operand):
                 yield name, (kind, first, *rest[:index], changed, *rest[index + 1 :])
 
 
 def _with_distance(number: LaunchNumber, size: int, other: int) -> LaunchNumber:
     kind, first, *rest = number
-    if kind == "signed" and rest[0] == ["slot", size, 32]:
-        return [kind, first, ["slot", other, 32]]
-    operands = [_with_distance(x, size, other) if isinstance(x, list) else x for x in rest]
-    return [kind, first, *operands]
+    if kind == "signed" and rest[0] == ("slot", size, 32):
+        return kind, first, ("slot", other, 32)
+    operands = (_with_distance(x, size, other) if isinstance(x, tuple) else x for x in rest)
+    return (kind, first, *operands)
 
 
 @pytest.fixture(scope="module")

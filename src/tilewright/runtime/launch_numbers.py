@@ -264,7 +264,9 @@ def guards_from_metadata(entry: Mapping[str, Sequence[Sequence[object]]]) -> lis
 
 
 def guards_to_metadata(guards: Sequence[LaunchGuard]) -> dict[str, list[list[object]]]:
-    """Guards as JSON takes them."""
+    """Guards as JSON takes them; nothing for none."""
+    if not guards:
+        return {}
     rows, places = to_table([guard.number for guard in guards])
     entries: list[list[object]] = [
         [place, guard.demand, guard.bound, guard.text, guard.of_stores, guard.of_clusters]

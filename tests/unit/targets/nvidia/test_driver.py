@@ -10,6 +10,7 @@ import pytest
 from tilewright.frontend.divisors import DivisorClass
 from tilewright.frontend.passing import ParameterFacts
 from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.launch_numbers import LaunchGuard, guards_to_metadata
 from tilewright.runtime.launcher import GATE, SLOW_PATH
 from tilewright.support.errors import ArgumentNotSupported, TilewrightError
 from tilewright.targets.nvidia.driver import NvidiaDriver, NvidiaKernel
@@ -449,18 +450,21 @@ def test_threads_get_the_maps_of_their_own_tensors() -> None:
 # --- kernels that are not made for every launch ---------------------------------------------
 
 
-SMALL = [["program", 0], "at_most", 4, "the grid is small"]
-EVEN = [["slot", 1, 32], "multiple", 8, "h is a multiple of 8"]
+SMALL = LaunchGuard(("program", 0), "at_most", 4, "the grid is small")
+EVEN = LaunchGuard(("slot", 1, 32), "multiple", 8, "h is a multiple of 8")
 
 
-def guarded(cuda: FakeCuda, **changes: object) -> tuple[NvidiaKernel, NvidiaKernel]:
+def guarded(
+    cuda: FakeCuda, guards: Sequence[LaunchGuard] = (SMALL, EVEN), **changes: object
+) -> tuple[NvidiaKernel, NvidiaKernel]:
     """A kernel with a map and guards, and the one in its place."""
     names = [
         [[name], type_] for name, type_ in zip("xhws", ("*fp32", "i32", "i32", "i64"), strict=True)
     ]
     slots = ("ptr", "i32", "i32", "i64")
     maps = [RECIPE]
-    fields: dict[str, object] = {"tensor_maps": maps, "launch_guards": [SMALL, EVEN], **changes}
+    fields: dict[str, object] = {"tensor_maps": maps, **changes}
+    fields["launch_guards"] = guards_to_metadata(guards)
     first = loaded(cuda, slots=slots, arguments=names, **fields)
     return first, loaded(cuda, slots=slots, arguments=names, name="other", num_warps=8)
 
@@ -496,9 +500,9 @@ def test_a_launch_goes_to_the_first_of_several_kernels_that_fits(
     """One of even heights and widths, one of even widths, and one of all."""
     cuda = FakeCuda()
     _, last = guarded(cuda)
-    even_width = ["slot", 2, 32], "multiple", 8, "w is a multiple of 8"
+    even_width = LaunchGuard(("slot", 2, 32), "multiple", 8, "w is a multiple of 8")
     first, middle = (
-        guarded(cuda, num_warps=warps, launch_guards=guards)[0]
+        guarded(cuda, guards, num_warps=warps)[0]
         for warps, guards in ((4, [EVEN, even_width]), (2, [even_width]))
     )
     x = FakeTensor(0x7000)
