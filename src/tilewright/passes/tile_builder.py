@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
@@ -79,6 +79,25 @@ class TileBuilder:
         """A constant of i32: a number modulo 32 bits."""
         low = (value + (1 << 31)) % (1 << 32) - (1 << 31)
         return self.emit(ConstantOp, (), i32, {"value": IntegerAttr(low, i32)})
+
+    def sum_of(
+        self,
+        terms: Sequence[tuple[int, tuple[SSAValue, ...]]],
+        scalar: Callable[[SSAValue], SSAValue],
+    ) -> SSAValue:
+        """Integer multiples of products of scalars, added up modulo 2^32; one alone is itself.
+
+        `scalar` makes an i32 of each factor.
+        """
+        total: SSAValue | None = None
+        for coefficient, factors in terms:
+            term = None if coefficient == 1 and factors else self.integer(coefficient)
+            for factor in factors:
+                value = scalar(factor)
+                term = value if term is None else self.binary("muli", term, value)
+            assert term is not None
+            total = term if total is None else self.binary("addi", total, term)
+        return self.integer(0) if total is None else total
 
     def indices(self, start: SSAValue, size: int) -> SSAValue:
         """The tile start, start + 1, … of i32."""

@@ -16,6 +16,7 @@ from tilewright.runtime.launch_numbers import (
     evaluate,
     fits,
     guards_to_metadata,
+    operands_of,
 )
 
 GRID = (3, 2, 2)
@@ -45,13 +46,13 @@ def number(rng: Random, depth: int) -> LaunchNumber:
 
 def values_of(found: LaunchNumber, slots: list[int], programs: tuple[int, ...]) -> set[int]:
     """All that a number comes to in one program, by trying every iteration."""
-    kind, first, *rest = found
+    kind, first = found[:2]
     if kind in ("slot", "constant"):
         return {evaluate(found, slots)}
     if kind in ("program", "programs"):
         assert isinstance(first, int), "an axis"
         return {programs[first] if kind == "program" else GRID[first]}
-    operands = [thinned(values_of(part, slots, programs)) for part in rest]  # type: ignore[arg-type]
+    operands = [thinned(values_of(part, slots, programs)) for part in operands_of(found)]
     if kind == "count":
         runs = (range(*bounds) for bounds in product(*operands))
         return {value for run in runs for value in run}

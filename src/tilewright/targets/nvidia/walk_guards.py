@@ -106,15 +106,7 @@ def emit(expression: Expression, make: TileBuilder) -> SSAValue:
 
     What asks for the launch's numbers is asked again.
     """
-    total: SSAValue | None = None
-    for coefficient, factors in expression.terms:
-        term = None if coefficient == 1 and factors else make.integer(coefficient)
-        for factor in factors:
-            value = _again(factor, make)
-            term = value if term is None else make.binary("muli", term, value)
-        assert term is not None
-        total = term if total is None else make.binary("addi", total, term)
-    return make.integer(0) if total is None else total
+    return make.sum_of(expression.terms, lambda symbol: _again(symbol, make))
 
 
 def _again(symbol: SSAValue, make: TileBuilder) -> SSAValue:

@@ -276,15 +276,7 @@ def index_of(make: TileBuilder, dim: BoxDim) -> SSAValue:
 
 def _emitted(make: TileBuilder, expression: Expression) -> SSAValue:
     """A sum of products modulo 32 bits."""
-    total: SSAValue | None = None
-    for coefficient, factors in expression.terms:
-        term: SSAValue | None = None if coefficient == 1 and factors else make.integer(coefficient)
-        for factor in factors:
-            scalar = _narrow(make, factor)
-            term = scalar if term is None else make.binary("muli", term, scalar)
-        assert term is not None
-        total = term if total is None else make.binary("addi", total, term)
-    return make.integer(0) if total is None else total
+    return make.sum_of(expression.terms, lambda scalar: _narrow(make, scalar))
 
 
 def _narrow(make: TileBuilder, scalar: SSAValue) -> SSAValue:
