@@ -243,7 +243,10 @@ def _flattened(rng: random.Random, way: str, start: str, end: str, step: str) ->
     text += _ONE_MORE.format(**said) if way == "one more" else ""
     text += f"i, s, base, acc = {start} - ({step}), -1, 5, {maybe(0.9, '0', '3')}\n"
     body = maybe(0.8, "s = tl.where(s == depth - 1, 0, s + 1)\n")
-    body = body or "if s == depth - 1:\n    s = 0\nelse:\n    s += 1\n"
+    more = maybe(0.7, "    base += 3\n")
+    body = body or f"if s == depth - 1:\n    s = 0\n{more}else:\n    s += 1\n"
+    if rng.random() < 0.1:
+        body = "after = s + 1\ns = tl.where(s == depth - 1, 0, after)\ntotal += after\n"
     body += maybe(0.3, "wide = s * 3 + 1\n", "wide = s\n")
     body += maybe(0.1, "acc += base\n") + maybe(0.05, "tl.store(sums + pid * 4 + 3, i)\n")
     body += f"if {maybe(0.8, 's == 0', '0 == s')}:\n    i += {step}\n"

@@ -95,18 +95,24 @@ def find_flat(loop: ForOp) -> FlatLoop | None:
 
 
 def _step(loop: ForOp, number: int, depth: Expression, sums: Sums) -> OpResult | None:
-    """The number of a step, from 0 below the depth and from 0 again, where one is carried so."""
+    """The number of a step, from 0 below the depth and from 0 again, where one is carried so.
+
+    What makes it makes nothing else, so that it can go.
+    """
     end, before = loop.body.block.last_op, loop.body.block.args[number + 1]
     assert end is not None
     step = end.operands[number]
     choice = chosen(step)
     if choice is None or not isinstance(step, OpResult) or step.op.parent is not end.parent:
         return None
+    if step.type != i32 or len(step.op.results) != 1 or not is_free(step.op):
+        return None
     condition, again, following = choice
     is_last = _is_equal_to(condition, before, depth.minus(integer(1)), sums)
     is_next = sums.of(following).minus(sums.of(before)).as_int() == 1
     users = {use.operation for use in before.uses}
     is_alone = users <= {condition.owner, following.owner} and _is_used_by(condition, step.op)
+    is_alone = is_alone and all(_stands_in(use.operation, step.op) for use in following.uses)
     is_left = loop.results[number].first_use is not None
     is_counted = is_last and is_next and constant_of(again) == 0
     return step if is_counted and is_alone and not is_left else None
