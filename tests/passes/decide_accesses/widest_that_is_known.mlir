@@ -15,8 +15,8 @@
     %m = "arith.cmpi"(%at, %ns) <{predicate = 2 : i64}> : (tensor<1024xi32>, tensor<1024xi32>) -> tensor<1024xi1>
     // CHECK: %x = "tt.load"{{.*}} {tw.access = #tw.access<"vector 8, order 0">}
     // ONE: %x = "tt.load"{{.*}} {tw.access = #tw.access<"vector 8, order 0">}
-    // A lane has as many as it stores of the wider elements at once.
-    // LAID: %x = "tt.load"{{.*}} {tw.access = #tw.access<"vector 4, order 0">}
+    // A lane has two: what is stored one by one and what is loaded two by two then touch the fewest lines.
+    // LAID: %x = "tt.load"{{.*}} {tw.access = #tw.access<"vector 2, order 0">}
     %x = "tt.load"(%pa, %m) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<1024x!tt.ptr<f16, 1>>, tensor<1024xi1>) -> tensor<1024xf16>
     // CHECK: %y = "tt.load"{{.*}} {tw.access = #tw.access<"vector 2, order 0">}
     // LAID: %y = "tt.load"{{.*}} {tw.access = #tw.access<"vector 2, order 0">}
@@ -66,8 +66,8 @@
 
 // -----
 
-// What is stored in 4 bytes is loaded by four elements, of whatever width: eight would be stored as two
-// halves of sectors. Loads of 8 bytes leave the others four.
+// What is loaded in 8 bytes is held two by two, 16 bytes, and what goes with it too: four would be
+// loaded as two halves of lines.
 "builtin.module"() ({
   "tt.func"() <{arg_attrs = [{tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}, {tt.divisibility = 16 : i32}], function_type = (!tt.ptr<f16, 1>, !tt.ptr<f32, 1>, !tt.ptr<i64, 1>) -> (), sym_name = "widened"}> ({
   ^bb0(%p: !tt.ptr<f16, 1>, %q: !tt.ptr<f32, 1>, %s: !tt.ptr<i64, 1>):
@@ -75,7 +75,7 @@
     %ps = "tt.splat"(%p) : (!tt.ptr<f16, 1>) -> tensor<1024x!tt.ptr<f16, 1>>
     %pa = "tt.addptr"(%ps, %at) : (tensor<1024x!tt.ptr<f16, 1>>, tensor<1024xi32>) -> tensor<1024x!tt.ptr<f16, 1>>
     // CHECK: %x = "tt.load"{{.*}} {tw.access = #tw.access<"vector 8, order 0">}
-    // LAID: %x = "tt.load"{{.*}} {tw.access = #tw.access<"vector 4, order 0">}
+    // LAID: %x = "tt.load"{{.*}} {tw.access = #tw.access<"vector 2, order 0">}
     %x = "tt.load"(%pa) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<1024x!tt.ptr<f16, 1>>) -> tensor<1024xf16>
     %ss = "tt.splat"(%s) : (!tt.ptr<i64, 1>) -> tensor<1024x!tt.ptr<i64, 1>>
     %sa = "tt.addptr"(%ss, %at) : (tensor<1024x!tt.ptr<i64, 1>>, tensor<1024xi32>) -> tensor<1024x!tt.ptr<i64, 1>>
@@ -86,7 +86,7 @@
     %y = "arith.addf"(%w, %j) <{fastmath = #arith.fastmath<none>}> : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
     %qs = "tt.splat"(%q) : (!tt.ptr<f32, 1>) -> tensor<1024x!tt.ptr<f32, 1>>
     %qa = "tt.addptr"(%qs, %at) : (tensor<1024x!tt.ptr<f32, 1>>, tensor<1024xi32>) -> tensor<1024x!tt.ptr<f32, 1>>
-    // LAID: "tt.store"({{.*}} {tw.access = #tw.access<"vector 4, order 0">}
+    // LAID: "tt.store"({{.*}} {tw.access = #tw.access<"vector 2, order 0">}
     "tt.store"(%qa, %y) : (tensor<1024x!tt.ptr<f32, 1>>, tensor<1024xf32>) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()

@@ -81,3 +81,9 @@ def test_what_a_loop_accesses_counts_more_than_what_stands_in_front_of_it() -> N
     x, weight, out = (np.zeros(8 * BLOCK, F32) for _ in range(3))
     assert widths_of(weighted_rows, x[1:], weight, out, 64, 4097) == {1}
     assert widths_of(weighted_rows, x, weight, out, 64, 4096) == {4}
+
+
+def test_wide_elements_in_front_of_a_loop_leave_its_accesses_four() -> None:
+    x, out = np.zeros(8 * BLOCK, BF16), np.zeros(8 * BLOCK, F32)
+    weight = np.zeros(BLOCK, np.int64)
+    assert widths_of(weighted_rows, x, weight, out, 64, 4096) == {4}

@@ -36,8 +36,8 @@ from tilewright.schedule.plan.accesses import element_bytes
 Key = tuple[tuple[int, ...], tuple[int, ...]]
 """The shape of an access, and its dims, the adjacent one first."""
 
-# What loads of 8 bytes leave to narrower accesses. Chosen, not measured: either number is right,
-# and two elements of 2 bytes would be little at once.
+# What loads of 8 bytes leave to narrower accesses that are more. Chosen, not measured: either
+# number is right, and two elements of 2 bytes would be little at once.
 _LEAST_LOADED = 4
 # By definition.
 _LANES, _LINE_BYTES = 32, 128
