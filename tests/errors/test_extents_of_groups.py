@@ -167,3 +167,34 @@ def test_groups_that_shared_memory_does_not_hold_are_a_question_of_configuration
         lower_for_gpu(case, None, num_consumer_groups=3)
     assert "of shared memory, of 232448" in str(caught.value)
     assert caught.value.is_of_configuration
+
+
+@tilewright.jit
+def tile_after_tile(
+    x, y, out, rows, columns, depth, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
+):
+    left = tl.make_tensor_descriptor(x, [rows, depth], [depth, 1], [M, K])
+    right = tl.make_tensor_descriptor(y, [depth, columns], [columns, 1], [K, N])
+    wide = tl.cdiv(columns, N)
+    for tile in range(tl.program_id(0), tl.cdiv(rows, M) * wide, 2):
+        acc = tl.zeros((M, N), tl.float32)
+        for start in range(0, depth, K):
+            acc = tl.dot(
+                left.load([tile // wide * M, start]), right.load([start, tile % wide * N]), acc
+            )
+        i, j = tile // wide * M + tl.arange(0, M), tile % wide * N + tl.arange(0, N)
+        tl.store(
+            out + i[:, None] * columns + j[None, :], acc, mask=(i < rows)[:, None] & (j < columns)
+        )
+
+
+def test_a_store_that_the_copy_engine_does_not_make_says_why() -> None:
+    """Threads of two groups would store what may be one element; the engine has no room to."""
+    x, y = np.ones((384, 128), np.float16), np.ones((128, 512), np.float16)
+    out = np.zeros((384, 512), np.float32)
+    sizes = {"M": 192, "N": 256, "K": 64, "num_consumer_groups": 3}
+    with pytest.raises(NotPowerOfTwo, match="two replicas may write one element") as caught:
+        tile_after_tile.simulate[(2,)](x, y, out, 384, 512, 128, **sizes)
+    assert "the store stays plain: 196608 bytes are much for shared memory" in str(caught.value)
+    tile_after_tile.simulate[(2,)](x, y, out, 384, 512, 128, **{**sizes, "N": 128})
+    np.testing.assert_array_equal(out, np.full((384, 512), 128, np.float32))

@@ -196,6 +196,16 @@ class Schedule:
         """The schedule of a loop; None where it runs as written."""
         return next((loop for loop in self.loops if loop.loop == anchor), None)
 
+    def rings_of(self, anchor: Anchor) -> tuple[Channel, ...]:
+        """The rings that loads of a loop fill."""
+        loop = self.loop_of(anchor)
+        placed = () if loop is None else tuple(place for place, _ in loop.places)
+        return tuple(channel for channel in self.channels if channel.tiles[0] in placed)
+
+    def slots_of(self, anchor: Anchor) -> int:
+        """The slots of the rings that loads of a loop fill; 1 where it runs as written."""
+        return max((channel.slots for channel in self.rings_of(anchor)), default=1)
+
     def channel_of(self, anchor: Anchor) -> Channel | None:
         """The ring that a load fills; None where it fills none."""
         return next((c for c in self.channels if anchor in c.tiles), None)

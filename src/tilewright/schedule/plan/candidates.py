@@ -12,7 +12,7 @@ from tilewright.ir.annotations import annotated, decided
 from tilewright.ir.effects import global_access
 from tilewright.ir.encoding import slot_step
 from tilewright.ir.plans import SHARED, AccessAttr, ProductAttr
-from tilewright.ir.schedule import REST, Anchor, Channel, LoopSchedule, Place
+from tilewright.ir.schedule import REST, Anchor, Channel, LoopSchedule
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp
@@ -22,14 +22,10 @@ from tilewright.schedule.plan.accesses import is_planned
 from tilewright.schedule.plan.anchors import by_engine, kind_of
 from tilewright.schedule.plan.computed_operands import computed_operands
 from tilewright.schedule.plan.default_stages import LoopOfProducts
+from tilewright.schedule.plan.loop_places import LATE_SLOTS, places_of
 from tilewright.schedule.plan.products import is_matrix_of_words
 
 _HINT = "tt.num_stages"
-_LATE_SLOTS = 4
-"""From here on products run on. With 3 slots loads are then a single iteration ahead.
-
-Measured on an H200, 2026-11-22: 529 against 592 TFLOP/s (fp16 8192³, 128 x 256 x 64, by
-descriptors)."""
 MOST_SLOTS = 16
 """Of a loop. Chosen, not measured: what is fastest has 2 to 5. Each has copies of its own in front
 of the loop, and a compile takes longer with their square (54 slots 30 s, 16 slots one)."""
@@ -60,7 +56,7 @@ class Candidate:
         """
         if self._is_left_alone() or not (asked > 1 or (not asked and self._is_accumulating)):
             return
-        slots = min(asked or _LATE_SLOTS, MOST_SLOTS)
+        slots = min(asked or LATE_SLOTS, MOST_SLOTS)
         for load in computed_operands(kernel, self.loop.body.block, self.products):
             step_bytes = self.slot_bytes + slot_step(tile_bytes(load.results[0]))
             if load not in self.loads and slots * step_bytes <= free_bytes:
@@ -152,7 +148,7 @@ class Candidate:
     def _is_late(self, slots: int) -> bool:
         """Whether products run on into the next iteration: then what they read stays one longer."""
         is_open = self._is_accumulating and not self._are_of_warps and not self.computed
-        return slots >= _LATE_SLOTS and is_open
+        return slots >= LATE_SLOTS and is_open
 
     @property
     def _are_of_warps(self) -> bool:
@@ -173,13 +169,10 @@ class Candidate:
 
     def schedule(self, slots: int) -> LoopSchedule:
         """The places of the loop's ops: loads are stages ahead of all others."""
-        is_late = self._is_late(slots)
-        lead = slots - (2 if is_late else 1)
-        loaded, others = (1, 0) if is_late else (0, 1)
-        places = [(self.names[load], Place(0, loaded)) for load in self.loads]
-        rest = [self.names[op] for op in self.products] or [REST]
-        places += [(anchor, Place(lead, others)) for anchor in rest]
-        return LoopSchedule(self.names[self.loop], tuple(places))
+        loads = [self.names[load] for load in self.loads]
+        others = [self.names[op] for op in self.products] or [REST]
+        places = places_of(loads, others, slots, self._is_late(slots))
+        return LoopSchedule(self.names[self.loop], places)
 
 
 def _feeds_products(op: Operation) -> bool:

@@ -10,21 +10,17 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
 from tilewright.passes.branch_masks import BranchMasks
 from tilewright.schedule.annotations import set_shared_bytes
-from tilewright.schedule.async_copy import CopyAsync
 from tilewright.schedule.check_ordering import check_ordering
-from tilewright.schedule.delay_conversions import DelayConversions
-from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
+from tilewright.schedule.exchanges import VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts, DecideLayouts, VerifyLayouts
 from tilewright.schedule.partition.compute_late import ComputeLate
 from tilewright.schedule.partition.meet_at_barriers import MeetAtBarriers
 from tilewright.schedule.partition.release_late import ReleaseLate
 from tilewright.schedule.partition.ring_counters import CountRings
-from tilewright.schedule.partition.wait_in_loops import WaitInLoops
 from tilewright.schedule.partition.wait_late import WaitLate
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.schedule.pipeline.overlap_products import OverlapProducts
-from tilewright.schedule.pipeline.pipeline_loops import PipelineLoops
 from tilewright.schedule.pipeline.stage_operands import StageOperands
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.copies import DecideCopies
@@ -40,6 +36,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.bound_turns import BoundTurns
 from tilewright.targets.nvidia.bound_waits import BoundWaits
+from tilewright.targets.nvidia.fit_stages import PIPELINING, FitStages
 from tilewright.targets.nvidia.guard_overlap import GuardOverlap
 from tilewright.targets.nvidia.inject_jitter import InjectJitter
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
@@ -54,7 +51,6 @@ from tilewright.targets.nvidia.partition.persistence import DecidePersistence
 from tilewright.targets.nvidia.partition.stage_channels import StageChannels
 from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
 from tilewright.targets.nvidia.tma.join_waits import JoinWaits
-from tilewright.targets.nvidia.tma.slots import TmaEngine
 from tilewright.targets.nvidia.tma.stage import StageTensorMaps
 from tilewright.targets.nvidia.tma.visibility import MarkVisible
 
@@ -62,6 +58,8 @@ from tilewright.targets.nvidia.tma.visibility import MarkVisible
 def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes from T0 to T2."""
     given = () if options.plan is None else (AnnotatePlan(options.plan),)
+    # Slots that the author's schedule names are the author's.
+    fitting = () if options.schedule else (FitStages(machine, options.num_warps),)
     return (
         *given,
         DecidePersistence.of_options(machine, options),
@@ -88,11 +86,8 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         MarkVisible(options.may_overlap),
         StageOperands(),
         DecideCopies(),
-        PipelineLoops(TmaEngine()),
-        CopyAsync(),
-        WaitInLoops(),
-        DelayConversions(),
-        DecideExchanges(),
+        *fitting,
+        *PIPELINING,
         VerifyExchanges(),
         InsertGlobalBarriers(options.may_overlap),
         FitRings(machine),

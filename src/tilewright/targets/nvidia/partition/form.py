@@ -52,6 +52,7 @@ from tilewright.targets.nvidia.partition.overlap_guards import overlap_guards
 from tilewright.targets.nvidia.partition.room import stored_bytes
 from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps, maps_of
 from tilewright.targets.nvidia.tma.launch_conditions import add_guards
+from tilewright.targets.nvidia.tma.select_tensor_maps import remarks_of
 from tilewright.targets.nvidia.tma.stage import tile_type
 from tilewright.targets.nvidia.tma_ops import LeaveMapSlotOp, TakeMapSlotOp
 
@@ -79,7 +80,7 @@ class FormRoles(Pass):
         """Rewrite the kernel."""
         kernel = find_kernel(module)
         refused = self._form(kernel)
-        require_extents(kernel, partition_remarks(kernel), refused)
+        require_extents(kernel, (*partition_remarks(kernel), *_of_copies(kernel, refused)), refused)
 
     def _form(self, kernel: FuncOp) -> Refused | None:
         """Make the roles of a kernel; why not, where it asks for some."""
@@ -167,6 +168,12 @@ def partition_remarks(kernel: FuncOp) -> tuple[str, ...]:
     """Why a kernel has no roles that were asked for."""
     texts = kernel.attributes.get(REMARKS_ATTRIBUTE)
     return tuple(text.data for text in texts) if isinstance(texts, ArrayAttr) else ()
+
+
+def _of_copies(kernel: FuncOp, refused: Refused | None) -> tuple[str, ...]:
+    """Why the copy engine does not make the access that stood in the way of roles."""
+    place = "" if refused is None else f"{describe(refused.op)}: "
+    return tuple(text for text in remarks_of(kernel) if place and text.startswith(place))
 
 
 class _Gpu:
