@@ -62,7 +62,8 @@ def emit_nest(
     body = survey(lowering.bufferization, roots, fresh)
     lane_dim = choose_lane_dim(lowering, roots, body)
     space = roots[0].space
-    lanes = 1 if lane_dim is None else choose_lanes(lowering, space[lane_dim], body)
+    is_fold = lane_dim is not None and all(root.axis == lane_dim for root in roots)
+    lanes = 1 if lane_dim is None else choose_lanes(lowering, space[lane_dim], body, is_fold)
     if lanes == 1:
         lane_dim = None
     square = None if fetches else find_square(lowering, roots, body, lane_dim)

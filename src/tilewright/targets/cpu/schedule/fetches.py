@@ -32,14 +32,10 @@ from tilewright.support.rules import RuleTable
 from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.schedule.block_steps import Step
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
-from tilewright.targets.cpu.schedule.inline import is_tile, own_cost, owner
+from tilewright.targets.cpu.schedule.inline import is_expensive, is_tile, own_cost, owner
 from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, RootKind, operands_of, scalars_of
 from tilewright.targets.cpu.schedule.rows import is_row
 
-_HEAVY = 10
-"""The cost of an op, as `inline.own_cost` counts it, beside which fetches are free: exp.
-
-Chosen, not measured: where lines are asked for changes no result."""
 _CHEAP = 2
 """The cost of a division of integers by a constant, the dearest scalar computed for a fetch.
 
@@ -151,7 +147,7 @@ def _is_host(step: Step) -> bool:
 
 
 def _is_heavy(bufferization: Bufferization, step: Step) -> bool:
-    return any(own_cost(op) >= _HEAVY for op in _computed(bufferization, step))
+    return any(is_expensive(op) for op in _computed(bufferization, step))
 
 
 def _computed(bufferization: Bufferization, step: Step) -> Iterator[Operation]:

@@ -15,7 +15,7 @@ from xdsl.traits import ConstantLike
 from tilewright.analysis.affine.stride import Stride
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.analysis.reshapes import split_groups
-from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.op import AccumulatingOp, ElementwiseOp
 from tilewright.ir.types import is_float, shape_of
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, splatted_constant
 from tilewright.ops.debug.ir import HintOp
@@ -54,7 +54,9 @@ _COSTS = {
 _CHEAP_MATH = frozenset(
     f"math.{name}" for name in ("absf", "absi", "ceil", "floor", "trunc", "roundeven", "fma")
 )
-
+# What an exponential costs, and other functions. Chosen, not measured: beside it fetches are free,
+# and where lines are asked for changes no result.
+_EXPENSIVE = 10
 
 Read = tuple[SSAValue, bool]
 
@@ -167,8 +169,19 @@ def own_cost(op: Operation) -> int:
         is_by_constant = len(op.operands) > 1 and splatted_constant(op.operands[1]) is not None
         return 2 if is_by_constant and not is_float(op.results[0].type) else found
     if op.name.startswith(("math.", "tt.extern_elementwise")):
-        return 1 if op.name in _CHEAP_MATH else 10
+        return 1 if op.name in _CHEAP_MATH else _EXPENSIVE
     return 1 if isinstance(op, ElementwiseOp) else 0
+
+
+def is_expensive(op: Operation) -> bool:
+    """Whether an element of an op costs as much as an exponential: memory has time beside it."""
+    return own_cost(op) >= _EXPENSIVE
+
+
+def is_bound_by_memory(kernel: Operation) -> bool:
+    """Whether nothing of tiles in a kernel takes long: no function, and no product."""
+    made = (op for op in kernel.walk() if any(map(is_tile, op.results)))
+    return not any(is_expensive(op) or isinstance(op, AccumulatingOp) for op in made)
 
 
 def _read_operands(value: SSAValue) -> Iterable[SSAValue]:

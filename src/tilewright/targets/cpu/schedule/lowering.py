@@ -60,7 +60,10 @@ class Guard:
 
 @dataclass
 class Lowering:
-    """Where every T0 value of one kernel is found at C2."""
+    """Where every T0 value of one kernel is found at C2.
+
+    `is_bound_by_memory`: it computes nothing of tiles that takes long, and multiplies none.
+    """
 
     machine: MachineModel
     bufferization: Bufferization
@@ -68,6 +71,7 @@ class Lowering:
     report: ReportBuilder
     location: LocationAttr | None = None
     may_be_alone: bool = False
+    is_bound_by_memory: bool = False
     scalars: dict[SSAValue, SSAValue] = field(default_factory=dict)
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict)
     packed: dict[PackForm, Buffer] = field(default_factory=dict)

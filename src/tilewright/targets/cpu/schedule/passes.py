@@ -22,7 +22,7 @@ from tilewright.targets.cpu.schedule.control import emit_block
 from tilewright.targets.cpu.schedule.count_cycles import count_cycles
 from tilewright.targets.cpu.schedule.direct_stores import will_store_directly
 from tilewright.targets.cpu.schedule.in_place import read_in_place
-from tilewright.targets.cpu.schedule.inline import Costs
+from tilewright.targets.cpu.schedule.inline import Costs, is_bound_by_memory
 from tilewright.targets.cpu.schedule.lengthen_counters import lengthen_counters
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import decide, normalize, operand_spec
@@ -208,8 +208,8 @@ def _emit_nests(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -
     out = Block(arg_types=[argument.type for argument in source.args])
     for old, new in zip(source.args, out.args, strict=True):
         new.name_hint = old.name_hint
-    is_free = may_be_alone(kernel)
-    lowering = Lowering(machine, bufferization, out, reports, kernel.location, is_free)
+    facts = may_be_alone(kernel), is_bound_by_memory(kernel)
+    lowering = Lowering(machine, bufferization, out, reports, kernel.location, *facts)
     lowering.define(dict(zip(source.args, out.args, strict=True)))
     emit_block(lowering, source, out)
     kernel.detach_region(kernel.body)
