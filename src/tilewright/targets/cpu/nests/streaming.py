@@ -79,7 +79,7 @@ def is_large(ev: Evaluator, roots: Sequence[Root], coords: Coords, head: SSAValu
     """An i1: the launch writes more than the cache holds, and all stores are aligned."""
     emit = ev.emit
     written = sum(pointee_bytes(root.values[0]) * prod(root.space) for root in roots)
-    large = exceeds_cache(ev, written, loops_that_move(roots))
+    large = exceeds_cache(ev, written, loops_that_move(ev, roots))
     for root in roots:
         skipped = emit.constant(i64, pointee_bytes(root.values[0]))
         skipped = emit.integer("muli", emit.widen(head), skipped)
@@ -101,26 +101,34 @@ def exceeds_cache(ev: Evaluator, num_bytes: int, loops: Sequence[Counter] = ()) 
     return ev.emit.compare("sgt", times, limit)
 
 
-def loops_that_move(roots: Sequence[Root]) -> tuple[Counter, ...]:
+def loops_that_move(ev: Evaluator, roots: Sequence[Root]) -> tuple[Counter, ...]:
     """The loops around stores whose places depend on them, if no load finds what they write.
 
     What a program reads again behind the loop is better left in the cache.
     """
-    store = roots[0].op
-    base = base_argument(roots[0].values[0])
-    reads = (global_access(op) for op in function_around(store).walk() if is_plain_read(op))
-    read = [None if a is None or a.value is None else base_argument(a.value) for a in reads]
-    if base is None or base in read or None in read:
-        return ()
-    counters = ((loop, counter_of(loop)) for loop in loops_around(store))
-    return tuple(
+    pointer = roots[0].values[0]
+    moving = tuple(
         counter
-        for loop, counter in counters
-        if counter is not None
+        for loop in loops_around(roots[0].op)
+        if (counter := counter_of(loop)) is not None
         and constant_of(counter.step) == 1
         and is_integer(counter.value.type)
-        and _depends_on(roots[0].values[0], loop)
+        and _depends_on(pointer, loop)
     )
+    if not moving:
+        return ()
+    base, read = base_argument(pointer), _read_arguments(ev, roots[0].op)
+    return () if base is None or base in read or None in read else moving
+
+
+def _read_arguments(ev: Evaluator, op: Operation) -> frozenset[SSAValue | None]:
+    """The arguments that the kernel around an op loads through; None for what is not known."""
+    found, kernel = ev.lowering.read_arguments, function_around(op)
+    if kernel not in found:
+        loads = (global_access(each) for each in kernel.walk() if is_plain_read(each))
+        pointers = (None if load is None else load.value for load in loads)
+        found[kernel] = frozenset(p if p is None else base_argument(p) for p in pointers)
+    return found[kernel]
 
 
 def _depends_on(value: SSAValue, loop: Operation) -> bool:

@@ -63,6 +63,7 @@ class Lowering:
     """Where every T0 value of one kernel is found at C2.
 
     `is_bound_by_memory`: it computes nothing of tiles that takes long, and multiplies none.
+    `read_arguments`: those that a kernel loads through, once somebody has asked.
     """
 
     machine: MachineModel
@@ -83,6 +84,7 @@ class Lowering:
     direct: dict[Operation, DirectStore] = field(default_factory=dict)
     guards: dict[SSAValue, Guard] = field(default_factory=dict)
     flags: dict[DirectStore, Buffer] = field(default_factory=dict)
+    read_arguments: dict[Operation, frozenset[SSAValue | None]] = field(default_factory=dict)
     _last_allocation: Operation | None = None
 
     def scalar(self, value: SSAValue) -> SSAValue:
