@@ -16,6 +16,8 @@ import tilewright.language as tl
 from tests.corpus.case import Case, check
 from tests.corpus.everything import CASES, every_case, over
 from tests.corpus.run import launch, prepare, reduced_machine
+from tilewright.runtime.drivers import load_driver
+from tilewright.support.dataclass import replace
 from tilewright.targets.cpu.runtime.native import native_runtime
 from tilewright.targets.cpu.runtime.pool import ThreadPool
 
@@ -63,6 +65,14 @@ def test_narrower_vectors_agree_with_numpy(case: Case, features: str) -> None:
     machine = reduced_machine(without=REDUCED[features])
     got = launch(prepare(case, machine))
     check(case, got, case.expected(), f"compiled for {features} against NumPy")
+
+
+@over(CASES[::3])
+def test_stores_that_bypass_the_cache_agree_with_numpy(case: Case) -> None:
+    """On a machine whose cache holds nothing, all launches are larger than it."""
+    machine = replace(load_driver("cpu").machine(), l3_bytes=1)
+    got = launch(prepare(case, machine))
+    check(case, got, case.expected(), "with stores that bypass the cache against NumPy")
 
 
 @tilewright.jit
