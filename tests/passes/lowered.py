@@ -10,6 +10,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.jit import JITFunction
 from tilewright.machine.cpus import MADE_UP_CPU
+from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import IfOp
 from tilewright.runtime.drivers import load_driver
 from tilewright.support.dataclass import replace
@@ -45,10 +46,12 @@ def tiles(kernel: JITFunction, **values: object) -> ModuleOp:
     return to_tiles(request, load_target("cpu"), None)
 
 
-def nests(kernel: JITFunction, **values: object) -> tuple[ModuleOp, NestReport]:
+def nests(
+    kernel: JITFunction, machine: MachineModel = WIDE, **values: object
+) -> tuple[ModuleOp, NestReport]:
     """C2 for a machine with AVX-512, verified, and the schedule's report."""
     request, target = request_of(kernel, **values), load_target("cpu")
-    wide = replace(request, machine=WIDE)
+    wide = replace(request, machine=machine)
     scheduled = to_schedule(wide, target, to_tiles(request, target))
     scheduled.module.verify()
     assert isinstance(scheduled.report, NestReport)

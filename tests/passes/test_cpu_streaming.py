@@ -91,6 +91,12 @@ def test_what_only_moves_data_bypasses_the_cache_from_its_share_on() -> None:
     assert size_tests(module) == [(PROGRAMS * 3 // 8, False)]
 
 
+def test_a_small_part_of_a_large_cache_is_filled_before_stores_bypass_it() -> None:
+    large = replace(WIDE, host_l3_bytes=8 * WIDE.l3_bytes)
+    module, _ = nests(double, large, x=F32, out=F32, n=1000, BLOCK=1024)
+    assert size_tests(module) == [(PROGRAMS, False)]
+
+
 def test_what_computes_exponentials_bypasses_it_once_it_is_full() -> None:
     row = {"x_ptr": F32, "out_ptr": F32, "x_stride": 1000, "out_stride": 1000, "width": 1000}
     module, _ = nests(softmax_kernel, **row, BLOCK=1024)

@@ -34,6 +34,8 @@ class MachineModel:
     out in `register_unit`s and to groups of `warp_unit` warps, shared memory in
     `shared_unit_bytes`.
     `assembler` is the version of the program that assembles for it: another gives other code.
+    `host_l3_bytes` is all of the last cache, of which a virtual machine has `l3_bytes`; 0 if it has
+    all of it.
     """
 
     name: str = ""
@@ -75,6 +77,7 @@ class MachineModel:
     l1_bytes: int = 0
     l2_bytes: int = 0
     l3_bytes: int = 0
+    host_l3_bytes: int = 0
 
     def has_feature(self, name: str) -> bool:
         """Whether LLVM's feature `name` (without sign) is on."""

@@ -136,7 +136,8 @@ class CpuDriver:
     def machine(self, device: int | None = None) -> MachineModel:
         """The features of the host that decide what is compiled."""
         host = host_machine()
-        return replace(host, l3_bytes=min(host.l3_bytes, _L3_SHARE_BYTES * len(usable_cpus())))
+        own_bytes = min(host.l3_bytes, _L3_SHARE_BYTES * len(usable_cpus()))
+        return replace(host, l3_bytes=own_bytes, host_l3_bytes=host.l3_bytes)
 
     def check_options(self, options: CompileOptions) -> None:
         """Take all: the options that a CPU has no use for are ignored."""
