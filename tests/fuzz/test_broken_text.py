@@ -86,6 +86,8 @@ FOUND = (
      "a tile of f16 and a block of f64"),
     ("carry_phases/loop", "wait\"(%a) <{barrier = 0 :", "wait\"(%a) <{barrier = 64 :",
      "ttng.tma_wait names mbarrier 64, and the kernel makes 1"),
+    ("emit_nests/elementwise", '"arith.addf"(%v, %v)', '"arith.addf"(%v, %s)',
+     "arith.addf takes %s, which is computed by itself or behind it"),
 )  # fmt: skip
 
 

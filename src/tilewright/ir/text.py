@@ -16,12 +16,13 @@ xDSL's parser and printer are loaded when they are used: most compiles show no t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from io import StringIO
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from tilewright.ir.text_places import line_of, op_spans
@@ -138,6 +139,30 @@ def _verify(module: ModuleOp, text: str, name: str) -> None:
         module.verify()
     except VerifyException as error:
         raise _invalid(module, text, name) or MalformedText(f"{name}: {error}") from error
+    early = next(_early_uses(module), None)
+    if early is not None:
+        op, value = early
+        span = op_spans(module, text, name).get(op)
+        raise MalformedText(
+            f"{op.name} takes %{value.name_hint or '…'}, which is computed by itself or behind it",
+            hint="an op stands behind those whose results it takes",
+            span=span,
+            source=None if span is None else line_of(text, span),
+        )
+
+
+def _early_uses(module: ModuleOp) -> Iterator[tuple[Operation, SSAValue]]:
+    """The ops of regions of one block that take what is not yet there, with what they take."""
+    order = {op: number for number, op in enumerate(module.walk())}
+    for op, number in order.items():
+        for value in op.operands:
+            owner = value.owner
+            if not isinstance(owner, Operation) or owner.parent is None:
+                continue
+            region = owner.parent.parent
+            is_line = region is not None and len(region.blocks) == 1
+            if is_line and (order[owner] >= number or (owner.regions and owner.is_ancestor(op))):
+                yield op, value
 
 
 def _invalid(module: ModuleOp, text: str, name: str) -> MalformedText | None:
