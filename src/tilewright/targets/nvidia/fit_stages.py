@@ -14,7 +14,6 @@ for roles, whose rings are shortened as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -24,10 +23,8 @@ from tilewright.ir.effects import Allocation, own_effects
 from tilewright.ir.encoding import SharedType, slot_step
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import loops_around
 from tilewright.ir.schedule import Schedule
 from tilewright.ir.schedule_attributes import anchor_of, annotate_schedule, schedule_of
-from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import counted_loops
@@ -41,9 +38,11 @@ from tilewright.schedule.exchanges import DecideExchanges
 from tilewright.schedule.partition.wait_in_loops import WaitInLoops
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.schedule.pipeline.pipeline_loops import PipelineLoops
+from tilewright.schedule.plan.candidates import tile_bytes
 from tilewright.schedule.plan.loop_places import shortened
 from tilewright.schedule.shared_memory import plan_shared
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.targets.nvidia.remarks import is_in_loop
 from tilewright.targets.nvidia.tma.barriers import barrier_bytes
 from tilewright.targets.nvidia.tma.slots import TmaEngine
 
@@ -103,9 +102,9 @@ def _most_bytes(kernel: FuncOp, schedule: Schedule) -> int:
         for effect in own_effects(op):
             type_ = effect.value.type if isinstance(effect, Allocation) else None
             if isinstance(type_, SharedType):
-                times = slots if _is_in_loop(op) else type_.slots.data
+                times = slots if is_in_loop(op) else type_.slots.data
                 total += times * slot_step(slot_bytes(type_))
-        total += slots * sum(map(_loaded_bytes, _loads_ahead(op, schedule)))
+        total += slots * sum(slot_step(tile_bytes(tile)) for tile in _loads_ahead(op, schedule))
     return total
 
 
@@ -115,14 +114,6 @@ def _loads_ahead(op: Operation, schedule: Schedule) -> Iterator[SSAValue]:
     if anchor is not None and schedule.channel_of(anchor) is not None:
         tiles = (result for result in op.results if isinstance(result.type, TensorType))
         yield from (tile for tile in tiles if not any(shared_tiles_of(tile)))
-
-
-def _loaded_bytes(tile: SSAValue) -> int:
-    return slot_step(prod(shape_of(tile.type)) * storage_bytes(tile.type))
-
-
-def _is_in_loop(op: Operation) -> bool:
-    return next(loops_around(op), None) is not None
 
 
 def _reasons(kernel: FuncOp, given: Schedule, schedule: Schedule) -> tuple[str, ...]:
